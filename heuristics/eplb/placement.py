@@ -29,8 +29,8 @@ LEAST_GAIN = 0.01
 """Part of the mean load that an exchange of :func:`keep_and_exchange` must gain."""
 MOST_EXCHANGES = 100
 """Of :func:`keep_and_exchange`."""
-EXCHANGES = 0.7
-"""How often a change at random is an exchange, else another number of replicas."""
+LOOKS = 3_000
+"""Loads of changes that a step looks at, in the mean, before fewer steps are made."""
 
 
 def released_global(instance: EplbPlacement) -> EplbPlacementPlan:
@@ -168,27 +168,28 @@ def fewest_extra(instance: EplbPlacement) -> EplbPlacementPlan:
 
 
 def local_search(
-    instance: EplbPlacement, *, budget: int = 2000, rng: np.random.Generator | int = 0
+    instance: EplbPlacement, *, budget: int = 300, rng: np.random.Generator | int = 0
 ) -> EplbPlacementPlan:
     """Exchange replicas of the fullest GPU, change their numbers, and start anew from the best plan (ours).
 
-    Begins with :func:`fewest_extra`.  A step takes the best of these changes, if the greatest load of the GPUs that it
-    concerns falls: exchange a replica of the fullest GPU for one elsewhere; give a slot of the fullest GPU to another
-    expert; give a slot elsewhere to an expert of the fullest GPU.  Where there is none, the best plan is changed a
-    little at random.  Ends when the greatest load is the mean one, or ``budget`` is used up.
-
-    With several nodes or vectors of loads, and where moves count, it also begins with :func:`lowest_peaks` and
-    :func:`keep_and_exchange`, and a step is a change at random, which stays if the plan breaks no rule and is worth no
-    more.
+    Begins with :func:`fewest_extra`, and where there are several nodes or vectors of loads, or moves count, with the
+    best of it, :func:`lowest_peaks` and :func:`keep_and_exchange`.  A step takes the best of these changes, if it
+    betters the value, or the greatest load of the GPUs that it concerns: exchange a replica of the fullest GPU for one
+    elsewhere on its node; give a slot of the fullest GPU to another expert of the node; give a slot elsewhere to an
+    expert of the fullest GPU.  Where moves have a price, every GPU counts as the fullest.  Where there is no such
+    change, the best plan is changed a little at random: replicas change places, a slot goes to another expert, and of
+    several nodes two exchange groups, or one gives a group away.  Ends when the greatest load is the mean one, or
+    ``budget`` is used up.
 
     Guarantee: never worse than :func:`fewest_extra`; none known relative to the optimum.
-    Complexity: O(budget (slots r + e r)) for r replicas; of changes at random O(budget v e g) for v vectors.
+    Complexity: O(v slots r) exchanges and O(v e r g) loads of other numbers in a step, for v vectors and r replicas;
+    with a price of moves O(v r (r + e g)).
 
     Parameters
     ----------
     instance : EplbPlacement
     budget : int
-        Steps.
+        Steps; fewer where these look at more than 3,000 loads each.
     rng : Generator or int
         Source of randomness, or its seed.
     """
@@ -197,25 +198,22 @@ def local_search(
     if instance.num_gpus == 1 or instance.num_experts == 1:
         return best
     if not instance.is_plain:
-        others = [
-            plan for plan in (lowest_peaks(instance), keep_and_exchange(instance)) if not instance.violations(plan)
-        ]
-        best = min([best, *others], key=instance.objective)
-        return min(_wandered(instance, best, budget, rng), best, key=instance.objective)
+        others = [lowest_peaks(instance), keep_and_exchange(instance)]
+        best = min([best, *(plan for plan in others if not instance.violations(plan))], key=instance.objective)
     place = _Slots(instance, best)
-    value, kept = place.loads.max(), place.held.copy()
+    value, kept = place.value, place.held.copy()
     enough = instance.mean_load * (1 + ROUNDING)
     for _ in range(budget):
-        if value <= enough:
+        if value <= enough or place.looks > LOOKS * budget:
             break
         if place.improve():
             continue
-        if place.loads.max() < value * (1 - ROUNDING):
-            value, kept = place.loads.max(), place.held.copy()
+        if place.value < value * (1 - ROUNDING):
+            value, kept = place.value, place.held.copy()
         else:
             place.hold(kept)
         place.shake(rng)
-    if place.loads.max() < value * (1 - ROUNDING):
+    if place.value < value * (1 - ROUNDING):
         kept = place.held.copy()
     place.hold(kept)
     return min(place.plan(), best, key=instance.objective)
@@ -435,50 +433,6 @@ def _closest(instance: EplbPlacement, plan: EplbPlacementPlan) -> EplbPlacementP
     return EplbPlacementPlan(replicas=replicas)
 
 
-def _wandered(
-    instance: EplbPlacement, plan: EplbPlacementPlan, budget: int, rng: np.random.Generator
-) -> EplbPlacementPlan:
-    """Change a plan at random, again and again: two replicas change places, or a slot goes to another expert."""
-    replicas, vectors = plan.replicas.copy(), instance.vectors
-    most = math.floor(instance.move_limit) if math.isfinite(instance.move_limit) else math.inf
-
-    def value(held: IntArray) -> float:
-        loads = dot(vectors / held.sum(axis=1), held)
-        greatest = loads.max(axis=1)
-        worth = float(greatest.max() if instance.aggregate == "worst" else greatest.mean())
-        return worth + (instance.move_price * moves(held) if instance.counts_moves else 0.0)
-
-    def moves(held: IntArray) -> int:
-        return int(np.maximum(held - instance.current, 0).sum())
-
-    now = value(replicas)
-    for _ in range(budget):
-        after = replicas.copy()
-        if rng.random() < EXCHANGES:
-            gpu, other = rng.choice(instance.num_gpus, 2, replace=False).tolist()
-            mine, its = (int(rng.choice(np.flatnonzero(after[:, one]))) for one in (gpu, other))
-            for one, goes, comes in ((gpu, mine, its), (other, its, mine)):
-                after[goes, one] -= 1
-                after[comes, one] += 1
-        else:
-            gpu = int(rng.integers(instance.num_gpus))
-            goes, comes = int(rng.choice(np.flatnonzero(after[:, gpu]))), int(rng.integers(instance.num_experts))
-            after[goes, gpu] -= 1
-            after[comes, gpu] += 1
-            if not after[goes].any():
-                continue
-        if instance.one_per_gpu and (after > 1).any():
-            continue
-        if instance.num_nodes > 1 and instance.violations(EplbPlacementPlan(replicas=after)):
-            continue
-        if instance.counts_moves and moves(after) > most:
-            continue
-        then = value(after)
-        if then <= now:
-            replicas, now = after, then
-    return EplbPlacementPlan(replicas=replicas)
-
-
 class _Slots:
     """The experts in the slots of the GPUs, and the loads that follow.
 
@@ -486,14 +440,25 @@ class _Slots:
     ----------
     held : (g, slots) int
         Expert in each slot.
-    loads : (g,) float
-        Load of each GPU.
+    loads : (v, g) float
+        Load of each GPU, by each vector of loads.
+    value : float
+        That of the plan.
+    looks : int
+        Loads of changes that were looked at.
     """
 
     def __init__(self, instance: EplbPlacement, plan: EplbPlacementPlan) -> None:
-        self.instance = instance
-        experts = np.arange(instance.num_experts)
+        self.instance, self.looks = instance, 0
         self._gpus = np.arange(instance.num_gpus)
+        self._node = self._gpus // instance.gpus_per_node
+        self._current = instance.current if instance.counts_moves else None
+        self._price = instance.move_price if instance.counts_moves else 0.0
+        limited = instance.counts_moves and math.isfinite(instance.move_limit)
+        self._most = math.floor(instance.move_limit) if limited else math.inf
+        # Where only the greatest load counts, a change that leaves another GPU as full is a step, too.
+        self._by_peak = instance.aggregate == "worst" and not self._price
+        experts = np.arange(instance.num_experts)
         self.hold(np.array([np.repeat(experts, plan.replicas[:, gpu]) for gpu in self._gpus]))
 
     def hold(self, held: IntArray) -> None:
@@ -506,10 +471,20 @@ class _Slots:
     def plan(self) -> EplbPlacementPlan:
         return EplbPlacementPlan(replicas=self.replicas.copy())
 
+    def _moves(self) -> int:
+        return 0 if self._current is None else int(np.maximum(self.replicas - self._current, 0).sum())
+
     def _measure(self) -> None:
         self.counts = self.replicas.sum(axis=1)
-        self.shares: FloatArray = self.instance.loads / self.counts
-        self.loads: FloatArray = self.shares[self.held].sum(axis=1)
+        self.shares: FloatArray = self.instance.vectors / self.counts
+        self.loads: FloatArray = self.shares[:, self.held].sum(axis=2)
+        self.moves = self._moves()
+        self.value = float(self._worth(self.loads.max(axis=1))) + self._price * self.moves
+
+    def _worth(self, greatest: FloatArray) -> FloatArray:
+        """Return what counts of the greatest loads by each vector, the first axis."""
+        worth: FloatArray = greatest.max(axis=0) if self.instance.aggregate == "worst" else greatest.mean(axis=0)
+        return worth
 
     def _put(self, gpu: int, slot: int, expert: int) -> None:
         self.replicas[self.held[gpu, slot], gpu] -= 1
@@ -518,84 +493,174 @@ class _Slots:
 
     def improve(self) -> bool:
         """Make the best change of what the fullest GPU holds; return whether there was one."""
-        full = int(self.loads.argmax())
-        most = self.loads[full] - ROUNDING * self.instance.mean_load
-        exchange, one = self._exchange(full)
-        other, two = self._other_count(full)
-        if min(exchange, other) >= most:
-            return False
-        if exchange <= other:
-            slot, gpu, there = one
-            mine, its = int(self.held[full, slot]), int(self.held[gpu, there])
-            self._put(full, slot, its)
-            self._put(gpu, there, mine)
+        if self._price:
+            # What only moves less gains as well.
+            full = self._gpus
         else:
-            self._put(*two)
+            full = np.unique(self.loads.argmax(axis=1) if not self._by_peak else self.loads.max(axis=0).argmax())
+        changes = [self._exchange(full), self._other_count(full)]
+        worth, puts = min(changes, key=lambda change: change[0])
+        if worth >= self.value - ROUNDING * self.instance.mean_load:
+            return False
+        for put in puts:
+            self._put(*put)
         self._measure()
         return True
 
-    def _exchange(self, full: int) -> tuple[float, tuple[int, int, int]]:
-        """Return the least load of the fuller of both GPUs after an exchange, and which it is."""
-        carried = self.shares[self.held]
-        # Axes: slot of the fullest, GPU, slot there.
-        less = carried[full][:, None, None] - carried[None]
-        after = np.maximum(self.loads[full] - less, self.loads[None, :, None] + less)
-        after[:, full] = np.inf
-        if self.instance.one_per_gpu:
-            mine = self.replicas[self.held[full]] > 0
-            after[mine] = np.inf
-            after[:, self.replicas[self.held, full] > 0] = np.inf
-        slot, gpu, there = np.unravel_index(int(after.argmin()), after.shape)
-        return float(after[slot, gpu, there]), (int(slot), int(gpu), int(there))
+    def _gain(self, goes: IntArray, comes: IntArray, gpu: IntArray) -> IntArray | int:
+        """Return by how much moves rise where one expert goes from a GPU and another one comes."""
+        if self._current is None:
+            return 0
+        leaves = self.replicas[goes, gpu] > self._current[goes, gpu]
+        moves: IntArray = (self.replicas[comes, gpu] >= self._current[comes, gpu]).astype(np.int64) - leaves
+        return moves
 
-    def _other_count(self, full: int) -> tuple[float, tuple[int, int, int]]:
-        """Return the least greatest load after a slot goes to another expert, and GPU, slot and expert."""
-        counts, loads = self.counts, self.instance.loads
+    def _cheapest(self, worth: FloatArray, moves: IntArray | int) -> tuple[float, int]:
+        """Return the least value of some changes, and which has it."""
+        after = (
+            worth
+            if self._current is None
+            else np.where(self.moves + moves <= self._most, worth + self._price * (self.moves + moves), np.inf)
+        )
+        best = int(after.argmin())
+        return float(after[best]), best
+
+    def _exchange(self, full: IntArray) -> tuple[float, list[tuple[int, int, int]]]:
+        """Return the least value after a replica of some GPUs changes places with another one, and where each goes."""
+        slots = self.instance.slots
+        size = self.instance.num_gpus * slots
+        ones = (full[:, None] * slots + np.arange(slots)).ravel()
+        one, other = np.repeat(ones, size), np.tile(np.arange(size), len(ones))
+        held = self.held.ravel()
+        gpu, there, mine, its = one // slots, other // slots, held[one], held[other]
+        fine = (gpu != there) & (mine != its) & (self._node[gpu] == self._node[there])
+        if self.instance.one_per_gpu:
+            fine &= (self.replicas[mine, there] == 0) & (self.replicas[its, gpu] == 0)
+        if not fine.any():
+            return np.inf, []
+        one, other, gpu, there, mine, its = (array[fine] for array in (one, other, gpu, there, mine, its))
+        self.looks += 2 * len(one)
+        less = self.shares[:, mine] - self.shares[:, its]
+        after = np.maximum(self.loads[:, gpu] - less, self.loads[:, there] + less)
+        if not self._by_peak:
+            after = np.maximum(after, self._without(gpu, there))
+        worth, best = self._cheapest(self._worth(after), self._gain(mine, its, gpu) + self._gain(its, mine, there))
+        puts = [(int(gpu[best]), int(one[best] % slots), int(its[best]))]
+        return worth, [*puts, (int(there[best]), int(other[best] % slots), int(mine[best]))]
+
+    def _without(self, gpu: IntArray, there: IntArray) -> FloatArray:
+        """(v, c) float: greatest loads of the others than two GPUs."""
+        order = np.argsort(-self.loads, axis=1)[:, :3, None]
+        loads = np.take_along_axis(self.loads, order[:, :, 0], axis=1)
+        out = (order == gpu) | (order == there)
+        found: FloatArray = np.where(out, -np.inf, loads[:, :, None]).max(axis=1)
+        return found
+
+    def _other_count(self, full: IntArray) -> tuple[float, list[tuple[int, int, int]]]:
+        """Return the least value after a slot goes to another expert, and GPU, slot and expert."""
+        counts, vectors = self.counts, self.instance.vectors
         # Loads of the GPUs without a replica less of one expert, or with one more, but for the slot itself.
-        few = self.shares * 0
+        few = np.zeros_like(self.shares)
         spare = counts > 1
-        few[spare] = loads[spare] / (counts[spare] - 1)
-        more = loads / (counts + 1)
-        mine = np.unique(self.held[full])
-        all_experts = np.arange(len(loads))
+        few[:, spare] = vectors[:, spare] / (counts[spare] - 1)
+        more = vectors / (counts + 1)
         gpus, slots = np.nonzero(spare[self.held])
         if not gpus.size:
-            return np.inf, (0, 0, 0)
+            return np.inf, []
         # On the fullest any expert may come; elsewhere one of the fullest's.
-        here = gpus == full
+        fullest = np.zeros(len(self._gpus), bool)
+        fullest[full] = True
+        here = fullest[gpus]
+        comes = (np.arange(len(counts)), np.unique(self.held[full]))
         tries = [
             (np.repeat(gpus[some], len(come)), np.repeat(slots[some], len(come)), np.tile(come, int(some.sum())))
-            for some, come in ((here, all_experts), (~here, mine))
+            for some, come in zip((here, ~here), comes, strict=True)
         ]
         gpu, slot, come = (np.concatenate([one[part] for one in tries]) for part in range(3))
         goes = self.held[gpu, slot]
-        fine = goes != come
+        home = self._node[self.replicas.argmax(axis=1)]
+        fine = (goes != come) & (home[come] == self._node[gpu])
         if self.instance.one_per_gpu:
             fine &= self.replicas[come, gpu] == 0
         gpu, slot, come, goes = gpu[fine], slot[fine], come[fine], goes[fine]
         if not gpu.size:
-            return np.inf, (0, 0, 0)
+            return np.inf, []
+        self.looks += len(gpu) * len(self._gpus)
         up, down = few - self.shares, more - self.shares
-        after = self.loads + self.replicas[goes] * up[goes, None] + self.replicas[come] * down[come, None]
-        after[np.arange(len(gpu)), gpu] += more[come] - few[goes]
-        greatest = after.max(axis=1)
-        best = int(greatest.argmin())
-        return float(greatest[best]), (int(gpu[best]), int(slot[best]), int(come[best]))
+        after = (
+            self.loads[:, None] + self.replicas[goes] * up[:, goes, None] + self.replicas[come] * down[:, come, None]
+        )
+        after[:, np.arange(len(gpu)), gpu] += more[:, come] - few[:, goes]
+        worth, best = self._cheapest(self._worth(after.max(axis=2)), self._gain(goes, come, gpu))
+        return worth, [(int(gpu[best]), int(slot[best]), int(come[best]))]
 
     def shake(self, rng: np.random.Generator) -> None:
-        """Exchange a few replicas at random, where that is allowed."""
-        for _ in range(int(rng.integers(1, 4))):
-            gpu, other = rng.choice(len(self._gpus), 2, replace=False).tolist()
-            slot, there = rng.integers(self.instance.slots, size=2).tolist()
+        """Change a few replicas at random, where that is allowed."""
+        instance = self.instance
+        if instance.num_nodes > 1 and rng.random() < COUNTS:
+            before = self.held
+            (self._exchange_groups if rng.random() < COUNTS else self._move_group)(rng)
+            if self.moves > self._most:
+                self.hold(before)
+        for _ in range(int(rng.integers(1, 4)) if instance.gpus_per_node > 1 else 0):
+            gpu = int(rng.integers(instance.num_gpus))
+            other = int(rng.choice(self._gpus[(self._node == self._node[gpu]) & (self._gpus != gpu)]))
+            slot, there = rng.integers(instance.slots, size=2).tolist()
             mine, its = int(self.held[gpu, slot]), int(self.held[other, there])
-            if self.instance.one_per_gpu and (self.replicas[mine, other] or self.replicas[its, gpu]):
-                continue
-            self._put(gpu, slot, its)
-            self._put(other, there, mine)
+            if not (instance.one_per_gpu and (self.replicas[mine, other] or self.replicas[its, gpu])):
+                self._try((gpu, slot, its), (other, there, mine))
         # Now and then an expert more gets another's slot.
-        gpu, slot = int(rng.integers(len(self._gpus))), int(rng.integers(self.instance.slots))
+        gpu, slot = int(rng.integers(instance.num_gpus)), int(rng.integers(instance.slots))
         goes, come = int(self.held[gpu, slot]), int(rng.integers(len(self.counts)))
-        room = not (self.instance.one_per_gpu and self.replicas[come, gpu])
-        if rng.random() < COUNTS and room and self.replicas[goes].sum() > 1:
-            self._put(gpu, slot, come)
+        room = not (instance.one_per_gpu and self.replicas[come, gpu])
+        near = self._node[self.replicas[come].argmax()] == self._node[gpu]
+        if rng.random() < COUNTS and room and near and self.replicas[goes].sum() > 1:
+            self._try((gpu, slot, come))
         self._measure()
+
+    def _try(self, *puts: tuple[int, int, int]) -> None:
+        """Put experts into slots, unless too much moves then."""
+        before = [(gpu, slot, int(self.held[gpu, slot])) for gpu, slot, _ in puts]
+        for put in puts:
+            self._put(*put)
+        if math.isfinite(self._most) and self._moves() > self._most:
+            for put in before:
+                self._put(*put)
+
+    def _exchange_groups(self, rng: np.random.Generator) -> None:
+        """Exchange two groups, expert for expert by their loads."""
+        groups, loads = self.instance.groups, self.instance.vectors.max(axis=0)
+        one, other = rng.choice(self.instance.num_groups, 2, replace=False).tolist()
+        sides = [np.flatnonzero(groups == group) for group in (one, other)]
+        first, second = (side[np.argsort(-loads[side], kind="stable")] for side in sides)
+        whose = np.arange(len(groups))
+        whose[first], whose[second] = second, first
+        self.hold(whose[self.held])
+
+    def _move_group(self, rng: np.random.Generator) -> None:
+        """Move a group to another node, in place of what carries least; its slots go to what carries most."""
+        instance, held = self.instance, self.held
+        home = self._node[self.replicas.argmax(axis=1)]
+        group, node = int(rng.integers(instance.num_groups)), int(rng.integers(instance.num_nodes))
+        members = np.flatnonzero(instance.groups == group)
+        there, rest = (
+            np.flatnonzero(home == node),
+            np.flatnonzero((home == home[members[0]]) & (instance.groups != group)),
+        )
+        least = instance.slots if instance.one_per_gpu else 1
+        room = instance.gpus_per_node * instance.slots - len(there)
+        if home[members[0]] == node or len(rest) < least or room < len(members):
+            return
+        after, counts, loads = held.copy(), self.counts.copy(), instance.vectors.max(axis=0)
+        for expert in members.tolist():
+            spare = there[counts[there] > 1]
+            goes = int(spare[(loads[spare] / counts[spare]).argmin()])
+            gpu, slot = np.argwhere((after == goes) & (self._node == node)[:, None])[0]
+            after[gpu, slot] = expert
+            counts[goes] -= 1
+        for gpu, slot in np.argwhere(np.isin(held, members)).tolist():
+            able = [one for one in rest.tolist() if not instance.one_per_gpu or one not in after[gpu]]
+            comes = max(able, key=lambda one: loads[one] / counts[one])
+            after[gpu, slot] = comes
+            counts[comes] += 1
+        self.hold(after)
