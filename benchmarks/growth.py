@@ -264,7 +264,7 @@ def grown(numbers: Mapping[str, Mapping[str, int]]) -> str:
         if len(values) > 1:
             power = exponent([point for point in found if point[1] > 0])
             told.append(f"{name} to {found[-1][1]:,} (power {power:.1f})")
-        else:
+        elif any(values):
             told.append(f"{name} = {values.pop():,}")
     return ", ".join(told)
 

@@ -51,7 +51,7 @@ def _row(heuristic: list[str], size: int, dials: dict[str, Any]) -> list[object]
         size,
         found.instances,
         worst(found),
-        f"[{witness.num_jobs} jobs](worst-cases/{path.name})",
+        f"[{witness.num_jobs} {'experts' if witness.rows == 'e' else 'jobs'}](worst-cases/{path.name})",
         found.proof,
         f"{spent:.2g}",
         f"`optgap {load_}worst-case {' '.join(heuristic)} --size {size}{fixed}`",

@@ -40,9 +40,9 @@ def released_global(instance: EplbPlacement) -> EplbPlacementPlan:
     Then the replicas, heaviest first, go to the least loaded GPU that has a free slot.  With one slot they go where
     their number says.  Ties go to the lowest number.  Of several vectors of loads the mean counts.
 
-    Guarantee: none known relative to the optimum; with all load on one of g experts it is 2 - 2/(g + 1) times the
-    optimum.  May put several replicas of an expert on one GPU, whatever ``one_per_gpu`` says; knows no nodes and no
-    limit of moves.
+    Guarantee: of plain instances optimal with one slot, and with two at most 2 - 2/(g + 1) times the optimum, which it
+    is with all load on one of g experts; none known with more.  May put several replicas of an expert on one GPU,
+    whatever ``one_per_gpu`` says; knows no nodes and no limit of moves.
     Complexity: O(r (e + g)) for r replicas.
 
     References

@@ -189,6 +189,17 @@ def test_the_released_policy_is_almost_twice_the_optimum(num_gpus: int) -> None:
     assert ratio == pytest.approx(2 - 2 / (num_gpus + 1), rel=1e-12)
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 3), st.sampled_from([1, 2]), st.data())
+def test_the_released_policy_is_no_worse_with_two_slots(num_gpus: int, slots: int, data: st.DataObject) -> None:
+    experts = data.draw(st.integers(slots, num_gpus * slots))
+    loads = data.draw(st.lists(st.integers(0, 12), min_size=experts, max_size=experts))
+    instance = EplbPlacement(loads=loads, num_gpus=num_gpus, slots=slots)
+    most = 1 if slots == 1 else 2 - Fraction(2, num_gpus + 1)
+    best = least_of_all_plans(instance)
+    assert instance.objective(released_global(instance)) <= float(most * best) * (1 + 1e-12)
+
+
 def test_patterns_are_all_that_a_gpu_can_hold() -> None:
     instance = generate(3, num_experts=6, experts_per_gpu=2)
     level = instance.objective(released_global(instance))

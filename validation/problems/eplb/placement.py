@@ -12,7 +12,7 @@ from heuristics.eplb import placement as fast
 from instances.base import InstanceError
 from instances.eplb.placement import EplbPlacement, generate
 from validation.catalogue import Entry, Heuristic, Rescaling, named
-from validation.kinds.promises import BreaksOnly, NeverWorseThan, optimum
+from validation.kinds.promises import BreaksOnly, NeverWorseThan, Ratio, optimum
 from validation.testing import st
 from validation.testing.arrays import whole_floats
 
@@ -62,6 +62,12 @@ def _one_gpu(instance: EplbPlacement) -> bool:
 
 
 ONE_GPU = optimum(_one_gpu, "with one GPU, of a plain instance")
+ONE_SLOT = optimum(lambda instance: instance.slots == 1 and instance.is_plain, "with one slot, of a plain instance")
+TWO_SLOTS = Ratio(
+    2.0,
+    lambda instance: instance.slots == 2 and instance.is_plain and not instance.one_per_gpu,
+    "with two slots, of a plain instance on whose GPUs an expert may be twice",
+)
 
 
 def _divides(instance: EplbPlacement) -> bool:
@@ -86,7 +92,7 @@ ENTRY = Entry(
         Heuristic(
             fast.released_global,
             infeasible_because="as released, it knows neither nodes nor moves, and may put an expert on a GPU twice",
-            promises=(BreaksOnly(("one_per_gpu", "one_node", "moves")), ONE_GPU),
+            promises=(BreaksOnly(("one_per_gpu", "one_node", "moves")), ONE_GPU, ONE_SLOT, TWO_SLOTS),
         ),
         Heuristic(
             fast.released_hierarchical,

@@ -1,0 +1,1 @@
+"""Worst cases of heuristics of EPLB's problem."""
