@@ -121,9 +121,8 @@ def _model(counts: Sequence[int], num_gpus: int, slots: int) -> pyo.ConcreteMode
     pieces = [i for i, count in enumerate(counts) for _ in range(count)]
     model.PIECES = pyo.RangeSet(0, len(pieces) - 1)
     model.PLACES = model.PIECES * model.GPUS
-    known = {
-        p: p if p < num_gpus else 2 * num_gpus - 1 - p for p in range(num_gpus * 2 if slots == 2 else num_gpus + 1)
-    }
+    settled = 2 * num_gpus if slots == 2 else num_gpus + 1
+    known = {p: min(p, 2 * num_gpus - 1 - p) for p in range(settled)}
 
     def may(m: pyo.ConcreteModel, p: int, g: int) -> tuple[int, int]:
         return int(known.get(p) == g), int(known.get(p, g) == g)
@@ -134,7 +133,7 @@ def _model(counts: Sequence[int], num_gpus: int, slots: int) -> pyo.ConcreteMode
     ours = switched(
         model, "trace_loads", model.PLACES, lambda p, g: (model.trace[p, g], model.shares[pieces[p]]), most=1
     )
-    later = range(len(known), len(pieces))
+    later = range(settled, len(pieces))
     model.full = pyo.Var(later, model.GPUS, domain=pyo.Binary)
 
     def before(p: int, g: int) -> Any:
