@@ -5,7 +5,7 @@
 #
 # make docs builds the site in docs/_build/html, with the notebooks run. make test-slow runs the tests that take longer
 # than seconds (every command of the pages, clusters, searches), make test-kernel those that numbers decide as another
-# processor would; make doctor looks at the installation, make lint at style and types; make pages writes the computed
+# processor would, make coverage which lines the tests of seconds run; make doctor looks at the installation, make lint at style and types; make pages writes the computed
 # parts of the pages anew, make results the results of a release, make bench measures what the library itself costs, make
 # mutants how many mutants of the heuristics their checks kill, make faults does all the harm it can and counts what comes
 # of it, make constraints pins what CI runs with, make dist builds and tries what a release hands out.
@@ -31,7 +31,7 @@ NUMBERS := $(addprefix tests/,instances/test_generators.py instances/test_judge.
 	gavel/test_max_min_fairness.py formulations/engine/test_torture.py formulations/engine/test_verification.py \
 	validation/kinds/collection validation/kinds/judge/test_judgement.py)
 
-.PHONY: study test test-kernel test-slow doctor lint format docs pages results bench mutants faults constraints dist clean
+.PHONY: study test test-kernel test-slow coverage doctor lint format docs pages results bench mutants faults constraints dist clean
 
 study: $(VENV)/.installed
 	$(BIN)/optgap study aryl.reclaim aryl.elastic_allocation gavel.max_min_fairness --seed $(SEED) $(REAL) -o $(OUT)
@@ -46,6 +46,9 @@ test-slow: $(VENV)/.installed-test
 test-kernel: $(VENV)/.installed-test
 	OPENBLAS_CORETYPE=$$($(BIN)/python tests/instances/machine.py --other) \
 		$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" $(NUMBERS)
+
+coverage: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" --cov --cov-report term:skip-covered
 
 doctor: $(VENV)/.installed
 	$(BIN)/optgap doctor

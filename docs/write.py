@@ -81,12 +81,14 @@ def with_citation(page: str) -> str:
 
 def with_badges(page: str) -> str:
     """The first page with badges of what pyproject.toml says; that of CI as soon as it says where that is."""
-    about = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    about, covered = project["project"], project["tool"]["coverage"]["report"]["fail_under"]
     pythons = [one.rpartition(" ")[2] for one in about["classifiers"] if re.search(r"Python :: 3\.\d+$", one)]
     shields = "https://img.shields.io/badge"
     badges = [
         f"![Python {', '.join(pythons)}]({shields}/python-{'%20%7C%20'.join(pythons)}-blue)",
         f"[![Licence {about['license']}]({shields}/licence-{about['license']}-blue)](LICENSE)",
+        f"![Coverage at least {covered}%]({shields}/coverage-%E2%89%A5%20{covered}%25-blue)",
     ]
     source = about.get("urls", {}).get("Source")
     if source:
