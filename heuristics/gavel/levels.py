@@ -12,7 +12,8 @@ and any prices y of the rows of P and z of those of C prove that no level exceed
 Newton's method on the conditions of optimality, with all products of a slack and its price alike and less in each step
 (Mehrotra's predictor and corrector), needs few steps, each of them a system of equations with a row for each row of
 the program.  Rows of jobs that are in no pair meet only in the pools: the system is a small block for each job and a
-border as wide as there are pools.  Pairs are kept within groups of jobs, each a block.
+border as wide as there are pools.  Pairs are kept within groups of jobs, and the jobs that they join are a block.  A
+program of much the same demands as the last one begins on the way to the last one's optimum, not near its end.
 
 References
 ----------
@@ -23,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -36,11 +38,16 @@ EPSILON = 1e-3
 ROUGHLY = 10
 """So many times that distance is close enough for prices that only lead on."""
 GROUP = 16
-"""Jobs in a group, within which pairs are kept: each is a block of twice as many rows."""
+"""Jobs in a group, within which pairs are kept: blocks have at most twice as many rows."""
+LAPACK = 8
+"""Rows of a block up to which LAPACK inverts it."""
 STEPS = 40
 """Steps after which the best point so far has to do."""
 SHORT = 0.95
 """Part of the way to the nearest limit that a step goes."""
+KEPT, INSIDE = 0.03, 0.9
+"""The distance of a level from its limit at which a point is kept for the next program to begin with, and the part of
+all limits, and of its least level, that it then has: points nearer to limits, as all are in the end, lead on slowly."""
 RAISED = 0.1
 """Part of ``epsilon`` that may be lost by raising the demands of jobs that need next to nothing."""
 
@@ -141,10 +148,16 @@ class LevelProgram:
         fractions.ravel()[self.position] = x
         return Allocation(time_fractions=fractions)
 
+    @cached_property
+    def paired(self) -> IntArray:
+        """Columns of two jobs."""
+        return np.flatnonzero(self.second < self.num_jobs)
+
     def _of_jobs(self, first: FloatArray, second: FloatArray) -> FloatArray:
-        n = self.num_jobs
-        both = np.bincount(self.first, first, n + 1) + np.bincount(self.second, second, n + 1)
-        return both[:n].astype(float)
+        own = np.asarray(np.bincount(self.first, first, self.num_jobs), float)
+        if self.paired.size:
+            own += np.bincount(self.second[self.paired], second[self.paired], self.num_jobs)
+        return own
 
 
 @dataclass(frozen=True)
@@ -181,6 +194,7 @@ class Levels:
     def __init__(self, instance: Sharing) -> None:
         self.instance = instance
         n = instance.num_jobs
+        self._begun: _Begun | None = None
         self._group = None if not whole(instance) else np.arange(n) if not instance.num_pairs else np.zeros(n, np.int64)
 
     def attain(self, demand: FloatArray, epsilon: float = EPSILON) -> Attained:
@@ -203,7 +217,7 @@ class Levels:
             self._group = self._groups(reach, asks, epsilon)
         group = self._group
         program = LevelProgram.of(instance, reach, group[instance.pairs[:, 0]] == group[instance.pairs[:, 1]])
-        x, y, z = _interior_point(program, asks, group, epsilon)
+        x, y, z, self._begun = _interior_point(program, asks, epsilon, self._begun)
         levels, load = program.cover(x), program.load(x)
         level = float(levels[asks].min())
         # Of a slack and its price one is 0 at the optimum, and here the smaller one.
@@ -216,7 +230,7 @@ class Levels:
         """(n,) int: a group of at most ``GROUP`` jobs for each, joined by the pairs that gain most."""
         instance, n = self.instance, self.instance.num_jobs
         alone = LevelProgram.of(instance, reach, np.zeros(instance.num_pairs, bool))
-        _, y, z = _interior_point(alone, asks, np.arange(n), ROUGHLY * epsilon)
+        _, y, z, self._begun = _interior_point(alone, asks, ROUGHLY * epsilon)
         program = LevelProgram.of(instance, reach)
         gain = np.zeros(n + instance.num_pairs)
         np.maximum.at(gain, program.position // instance.num_types, program.worths(z) / program.prices(y))
@@ -232,12 +246,15 @@ class Levels:
                 members[other] = []
         # Groups share blocks, so that there are few of them.
         blocks: list[list[int]] = []
+        at = size = 0
         for some in sorted(members, key=len, reverse=True):
-            block = next((one for one in blocks if len(one) + len(some) <= GROUP), None)
-            if block is None:
-                blocks.append(some)
-            else:
-                block += some
+            # A block that was too full for as many is so still.
+            at, size = at if len(some) == size else 0, len(some)
+            while at < len(blocks) and len(blocks[at]) + size > GROUP:
+                at += 1
+            if at == len(blocks):
+                blocks.append([])
+            blocks[at] += some
         groups = np.zeros(n, np.int64)
         for number, some in enumerate(blocks):
             groups[some] = number
@@ -262,61 +279,123 @@ def checked(epsilon: float) -> float:
     return epsilon
 
 
-class _Blocks:
-    """The equations of a step: a block for each group of jobs, and the pools and the level as their border."""
+class _Sums:
+    """Sums in cells of what each column has there, (columns, width), times a factor of the column."""
 
-    def __init__(self, program: LevelProgram, asks: BoolArray, group: IntArray) -> None:
+    def __init__(self, cells: IntArray, values: FloatArray) -> None:
+        self.column, place = np.nonzero(values)
+        self.cells, self.values = cells[self.column, place], values[self.column, place]
+
+    def of(self, factors: FloatArray, count: int) -> FloatArray:
+        return np.asarray(np.bincount(self.cells, factors[self.column] * self.values, count), float)
+
+
+class _Blocks:
+    """The equations of a step: a block for each set of jobs that pairs join, the pools and the level as their border.
+
+    Blocks of one size come together.  Each has a row of C for each of its jobs, then their rows of P.
+    """
+
+    def __init__(self, program: LevelProgram, asks: BoolArray) -> None:
         n = program.num_jobs
-        order = np.argsort(group, kind="stable")
-        sizes = np.bincount(group)
-        place = np.empty(n, np.int64)
-        place[order] = np.arange(n) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        pairs = program.second < n
+        joined = _joined(n, program.first[program.paired], program.second[program.paired])
+        sizes = np.bincount(joined, minlength=n)[joined]
+        order = np.lexsort((joined, sizes))
+        joined, sizes = joined[order], sizes[order]
+        begins = np.flatnonzero(np.diff(joined, prepend=-1))
+        first = np.repeat(begins, sizes[begins])
+        covers = first + np.arange(n)
         self.program, self.asks = program, asks.astype(float)
-        self.side = side = 2 * int(sizes.max())
-        self.count = len(sizes)
-        start = group * side + place
-        self.rows = np.stack([start, start + side // 2])
-        paired = bool((program.second < n).any())
-        second = np.where(program.second < n, program.second, program.first)
-        jobs = np.stack([program.first, second][: 1 + paired])
-        of_column = np.concatenate(self.rows[:, jobs].transpose(1, 0, 2)).T
-        there = np.ones(len(program.first)), (program.second < n).astype(float)
-        signs = (program.first_level, -there[0], program.second_level, -there[1])
-        values = np.stack(signs[: 2 + 2 * paired], axis=1)
-        width = values.shape[1]
-        self.cells = (of_column[:, :, None] * side + of_column[:, None, :] % side).ravel()
-        self.products = (values[:, :, None] * values[:, None, :]).reshape(-1, width**2)
-        self.border_cells = (of_column * program.num_pools + program.pool[:, None]).ravel()
-        self.border = -values * program.pool_share[:, None]
+        self.rows = np.empty((2, n), np.int64)
+        self.rows[:, order] = covers, covers + sizes
+        # Cell (row, other) of a block is at ``cells[row] + other``.
+        places, cells = self.rows[:, order], np.empty(2 * n, np.int64)
+        before = np.cumsum(4 * sizes) - 4 * sizes
+        cells[places] = before[first] + (places - 2 * first) * 2 * sizes - 2 * first
+        self.diagonal = cells + np.arange(2 * n)
+        self.count = int(4 * sizes.sum())
+        self.kinds: list[tuple[slice, slice, int]] = []
+        for size in np.unique(sizes).tolist():
+            jobs = np.flatnonzero(sizes == size)
+            rows, number = 2 * int(jobs[0]), 2 * len(jobs)
+            start = int(before[jobs[0]])
+            self.kinds.append((slice(rows, rows + number), slice(start, start + 2 * size * number), 2 * size))
+        second = np.where(pairs, program.second, program.first)
+        of_column = np.concatenate([self.rows[:, program.first], self.rows[:, second]]).T
+        there = np.ones(len(program.first)), pairs.astype(float)
+        values = np.stack([program.first_level, -there[0], program.second_level, -there[1]], axis=1)
+        # Most columns are of one job, and most of their products 0.
+        both = cells[of_column][:, :, None] + of_column[:, None, :]
+        self.products = _Sums(both.reshape(-1, 16), (values[:, :, None] * values[:, None, :]).reshape(-1, 16))
+        self.border = _Sums(
+            of_column * program.num_pools + program.pool[:, None], -values * program.pool_share[:, None]
+        )
 
     def solver(self, d: FloatArray, diagonal: FloatArray) -> Callable[[FloatArray], tuple[FloatArray, FloatArray]]:
         """Return what solves ``(A D A' + diagonal) (dz, dy) = right``, with columns x and the level in A."""
-        program, side, count = self.program, self.side, self.count
-        n, p = program.num_jobs, program.num_pools
-        cells = np.asarray(np.bincount(self.cells, (d[:-1, None] * self.products).ravel(), count * side**2), float)
-        blocks = cells.reshape(count, side, side)
-        own = np.ones(count * side)
-        own[self.rows] = diagonal[: 2 * n].reshape(2, n)
-        blocks[:, np.arange(side), np.arange(side)] += own.reshape(count, side)
-        border = np.zeros((count * side, p + 1))
-        border[:, :p] = np.bincount(self.border_cells, (d[:-1, None] * self.border).ravel(), count * side * p).reshape(
-            -1, p
-        )
+        program, n, p = self.program, self.program.num_jobs, self.program.num_pools
+        cells = self.products.of(d[:-1], self.count)
+        cells[self.diagonal[self.rows]] += diagonal[: 2 * n].reshape(2, n)
+        border = np.zeros((2 * n, p + 1))
+        border[:, :p] = self.border.of(d[:-1], 2 * n * p).reshape(-1, p)
         border[self.rows[0], p] = self.asks
         corner = np.bincount(program.pool, d[:-1] * program.pool_share**2, p) + diagonal[2 * n :]
-        inverse = np.linalg.inv(blocks)
-        through = (inverse @ border.reshape(count, side, p + 1)).reshape(-1, p + 1)
+        inverses = [(rows, _inverse(cells[own].reshape(-1, side, side))) for rows, own, side in self.kinds]
+
+        def within(right: FloatArray) -> FloatArray:
+            found = np.empty_like(right)
+            for rows, inverse in inverses:
+                own = right[rows]
+                found[rows] = (inverse @ own.reshape(*inverse.shape[:2], -1)).reshape(own.shape)
+            return found
+
+        through = within(border)
         small = np.linalg.inv(np.diag(np.append(corner, -1 / d[-1])) - border.T @ through)
 
         def solve(right: FloatArray) -> tuple[FloatArray, FloatArray]:
-            spread = np.zeros(count * side)
-            spread[self.rows] = right[: 2 * n].reshape(2, n)
-            inner = (inverse @ spread.reshape(count, side, 1)).ravel()
+            spread = np.empty((2 * n, 1))
+            spread[self.rows, 0] = right[: 2 * n].reshape(2, n)
+            inner = within(spread)[:, 0]
             outer = small @ (np.append(right[2 * n :], 0.0) - border.T @ inner)
             inner -= through @ outer
             return inner[self.rows[0]], np.concatenate([inner[self.rows[1]], outer[:p]])
 
         return solve
+
+
+def _joined(n: int, first: IntArray, second: IntArray) -> IntArray:
+    """(n,) int: the least job of each job's set, where pairs join sets."""
+    joined = np.arange(n)
+    while (joined[first] != joined[second]).any():
+        least = np.minimum(joined[first], joined[second])
+        for jobs in (first, second):
+            np.minimum.at(joined, joined[jobs], least)
+            np.minimum.at(joined, jobs, least)
+        joined = joined[joined]
+    return joined
+
+
+def _inverse(blocks: FloatArray) -> FloatArray:
+    """Inverses of symmetric positive definite blocks, by halves: their products are much faster than LAPACK's calls."""
+    side = blocks.shape[-1]
+    if side == 1:
+        return 1 / blocks
+    if 2 < side <= LAPACK:
+        return np.asarray(np.linalg.inv(blocks), float)
+    half = side // 2
+    between = blocks[:, :half, half:]
+    first = _inverse(blocks[:, :half, :half])
+    through = first @ between
+    back = through.transpose(0, 2, 1).copy()
+    last = _inverse(blocks[:, half:, half:] - back @ between)
+    across = through @ last
+    inverse = np.empty_like(blocks)
+    inverse[:, :half, :half] = first + across @ back
+    inverse[:, :half, half:] = -across
+    inverse[:, half:, :half] = -across.transpose(0, 2, 1)
+    inverse[:, half:, half:] = last
+    return inverse
 
 
 class _Conditions:
@@ -359,10 +438,38 @@ class _Conditions:
         return self.slacks(moved[:m], float(moved[m]), 0.0), change
 
 
+@dataclass(frozen=True)
+class _Begun:
+    """A point on the way to an optimum, from which programs of much the same demands begin.
+
+    Attributes
+    ----------
+    position : (columns,) int
+    x : (columns,) float
+    y, z : float
+        Prices.
+    """
+
+    position: IntArray
+    x: FloatArray
+    y: FloatArray
+    z: FloatArray
+
+    def of(self, program: LevelProgram) -> FloatArray:
+        """(columns,) float: the columns of a program, 0 where they are new."""
+        every = np.zeros(program.shape)
+        every.ravel()[self.position] = self.x
+        known: FloatArray = every.ravel()[program.position]
+        return known
+
+
 def _interior_point(
-    program: LevelProgram, asks: BoolArray, group: IntArray, epsilon: float
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return columns x that break no limit, and prices y and z; the least level is within ``epsilon`` of the limit."""
+    program: LevelProgram, asks: BoolArray, epsilon: float, begun: _Begun | None = None
+) -> tuple[FloatArray, FloatArray, FloatArray, _Begun | None]:
+    """Return columns x that break no limit, and prices y and z; the least level is within ``epsilon`` of the limit.
+
+    Last comes a point to begin the next program with, if there was one.
+    """
     n, p, m = program.num_jobs, program.num_pools, len(program.first)
     conditions, demand = _Conditions(program, asks), asks.astype(float)
     y, z = np.concatenate([np.full(n, 0.5 / n), np.full(p, 0.5 / p)]), demand / demand.sum() + (1 - demand) / n
@@ -370,10 +477,17 @@ def _interior_point(
     cover = program.cover(x)[program.first]
     x /= np.where(cover > 0, cover, 1.0)
     x *= 0.5 / program.load(x).max()
-    s = conditions.slacks(x, 0.5 * float(program.cover(x)[asks].min()))
-    c = conditions.costs(4 * program.limit(y, z) / y.sum() * y, 2 * z)
-    best, value, proven, bound = x, -np.inf, (y, z), np.inf
-    equations = _Blocks(program, asks, group)
+    part, y_over, z_over = 0.5, 4.0, 2.0
+    if begun is not None:
+        known = begun.of(program)
+        x = np.where(known > 0, known, x)
+        x *= min(1.0, INSIDE / program.load(x).max())
+        y, z = begun.y, np.where(asks, begun.z / float(demand @ begun.z), 1 / n)
+        part, y_over, z_over = INSIDE, 1.2, 1.1
+    s = conditions.slacks(x, part * float(program.cover(x)[asks].min()))
+    c = conditions.costs(y_over * program.limit(y, z) / y.sum() * y, z_over * z)
+    best, value, proven, bound, begun = x, -np.inf, (y, z), np.inf, None
+    equations = _Blocks(program, asks)
     for _ in range(STEPS):
         load = 1 - float(s[m + 1 + n :].min())
         attained = float((s[m] + s[m + 1 : m + 1 + n][asks]).min()) / load
@@ -384,6 +498,8 @@ def _interior_point(
         limit = program.limit(y, z)
         if limit < bound:
             proven, bound = (y, z), limit
+        if begun is None and value >= (1 - KEPT) * bound:
+            begun = _Begun(program.position, s[:m], *conditions.prices(c))
         if value >= (1 - epsilon) * bound:
             break
         try:
@@ -401,7 +517,7 @@ def _interior_point(
         c = conditions.costs(*conditions.prices(c + SHORT * _part(c, dc) * dc))
         if not ((s > 0).all() and (c > 0).all()):
             break
-    return best, *proven
+    return best, *proven, begun
 
 
 def _part(at: FloatArray, change: FloatArray) -> float:

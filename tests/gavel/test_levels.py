@@ -2,14 +2,16 @@
 
 from dataclasses import replace
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import formulations
 from formulations.methods.water_filling import water_filling
 from heuristics.gavel import finish_time_fairness, hierarchical_fairness, levels, makespan, max_min_fairness
-from heuristics.gavel.levels import EPSILON, GROUP, Levels
+from heuristics.gavel.levels import EPSILON, GROUP, Levels, _inverse, _joined
 from instances.gavel.finish_time_fairness import generate as ratios
 from instances.gavel.finish_time_fairness import late_job
 from instances.gavel.hierarchical_fairness import generate as entities
@@ -138,3 +140,36 @@ def test_an_epsilon_out_of_range_is_refused(policy):
     for epsilon in (1e-6, 0.1, float("nan")):
         with pytest.raises(ValueError, match=r"^epsilon: got"):
             policy.interior_point(instance, epsilon=epsilon)
+
+
+@pytest.mark.parametrize("side", [1, 2, 3, 6, 10, 18, 32])
+def test_blocks_are_inverted_by_halves(side):
+    rng = np.random.default_rng(side)
+    some = rng.normal(size=(5, side, side + 3))
+    blocks = some @ some.transpose(0, 2, 1)
+    assert np.allclose(_inverse(blocks) @ blocks, np.eye(side), atol=1e-6)
+
+
+@given(st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=14))
+def test_sets_are_those_that_pairs_join(pairs):
+    first, second = np.array(pairs, np.int64).reshape(-1, 2).T
+    graph = nx.Graph(pairs)
+    graph.add_nodes_from(range(12))
+    least = np.empty(12, np.int64)
+    for some in nx.connected_components(graph):
+        least[list(some)] = min(some)
+    assert _joined(12, first, second).tolist() == least.tolist()
+
+
+def test_a_program_begins_on_the_way_to_the_optimum_before():
+    """Whatever was asked before, an allocation is as close to the limit as is asked for."""
+    instance = generate(3, num_jobs=48)
+    demand = 1 / instance.level_per_throughput
+    shared = Levels(instance)
+    for asked in (demand, demand * np.linspace(1, 2, 48), np.where(np.arange(48) % 3, demand, 0.0), demand):
+        found = shared.attain(asked, EPSILON)
+        received = instance.throughput(found.allocation)
+        asks = asked > 0
+        assert (received[asks] / asked[asks]).min() >= found.multiple * (1 - 1e-9)
+        assert found.prices @ received >= (1 - 10 * EPSILON) * found.limit
+    assert shared._begun is not None
