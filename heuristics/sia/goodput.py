@@ -333,6 +333,8 @@ class _Choices:
         GPUs of each type.
     gpus, types : (k + 1,) int
         Of all types together, and the type; 0 and -1 to wait.
+    of_type : list of t arrays of int
+        Choices of each type.
     """
 
     def __init__(self, instance: Goodput) -> None:
@@ -341,6 +343,7 @@ class _Choices:
         self.gpus, self.types = np.append(instance.config_gpus, 0), np.append(instance.config_types, -1)
         self.sizes = np.zeros((k + 1, instance.num_types), np.int64)
         self.sizes[np.arange(k), instance.config_types] = instance.config_gpus
+        self.of_type = [np.flatnonzero(self.types == kind) for kind in range(instance.num_types)]
         self._jobs = np.arange(instance.num_jobs)
 
     def plan(self, held: IntArray) -> GoodputPlan:
@@ -359,21 +362,31 @@ class _Choices:
         held, left = held.copy(), self.left(held)
         if not held.size:
             return held
-        gains, more, needed = self._changes(self._jobs, held)
-        # Changes that take no more GPUs come before all others.
+        # A row for each choice, so that those of one type are changed together.
+        gains, more, needed = (table.T.copy() for table in self._changes(self._jobs, held))
         free, rates = np.where(more <= 0, gains, 0.0), gains / np.maximum(more, 1)
+        room = np.append(left, 0)[self.types]
+        fitting = np.where(needed <= room[:, None], rates, 0.0)
         while True:
-            fits = needed <= np.append(left, 0)[self.types]
-            scores = np.where(fits, free, 0.0) if free.any() else free
+            # Changes that take no more GPUs come before all others.
+            scores = np.where(needed <= room[:, None], free, 0.0) if free.any() else free
             if not scores.any():
-                scores = np.where(fits, rates, 0.0)
-            job, choice = divmod(int(scores.argmax()), scores.shape[1])
-            if scores[job, choice] <= 0:
+                scores = fitting
+            best = scores.max(axis=0)
+            job = int(best.argmax())
+            if best[job] <= 0:
                 return held
+            choice = int(scores[:, job].argmax())
+            kinds = self.types[[held[job], choice]]
             left = left + self.sizes[held[job]] - self.sizes[choice]
+            room = np.append(left, 0)[self.types]
             held[job] = choice
-            gain, more, needed[job] = self._changes(job, held)
-            free[job], rates[job] = np.where(more <= 0, gain, 0.0), gain / np.maximum(more, 1)
+            gain, more, needed[:, job] = self._changes(job, held)
+            free[:, job], rates[:, job] = np.where(more <= 0, gain, 0.0), gain / np.maximum(more, 1)
+            fitting[:, job] = np.where(needed[:, job] <= room, rates[:, job], 0.0)
+            for kind in {*kinds.tolist()} - {-1}:
+                rows = self.of_type[kind]
+                fitting[rows] = np.where(needed[rows] <= left[kind], rates[rows], 0.0)
 
     def _changes(self, jobs: IntArray | int, held: IntArray) -> tuple[FloatArray, IntArray, IntArray]:
         """Gains of a job's changes, or 0, the GPUs that each takes more, and those that its type must have left."""
@@ -444,15 +457,22 @@ class _Choices:
         Each time a job leaves the type that is most over, or takes fewer GPUs of it, by what it loses for each GPU.
         """
         held, left = held.copy(), self.left(held)
+        kinds, losses = self.types[held], self._losses(self._jobs, held, paid)
         while (left < 0).any():
             kind = int(left.argmin())
-            jobs = np.flatnonzero(self.types[held] == kind)
-            now = held[jobs]
-            freed = self.gpus[now][:, None] - self.sizes[:, kind]
+            jobs = np.flatnonzero(kinds == kind)
             fits = (self.types == kind) | (self.gpus <= np.append(left, 0)[self.types])
-            lost = paid[jobs] - paid[jobs, now][:, None]
-            loss = np.where((freed > 0) & fits, lost / np.maximum(freed, 1), np.inf)
+            loss = losses[jobs] + np.where(fits, 0.0, np.inf)
             row, choice = divmod(int(loss.argmin()), loss.shape[1])
-            left = left + self.sizes[now[row]] - self.sizes[choice]
-            held[jobs[row]] = choice
+            job = jobs[row]
+            left = left + self.sizes[held[job]] - self.sizes[choice]
+            held[job], kinds[job] = choice, self.types[choice]
+            losses[job] = self._losses(job, held, paid)
         return held
+
+    def _losses(self, jobs: IntArray | int, held: IntArray, paid: FloatArray) -> FloatArray:
+        """Return what a job loses by each choice, for each GPU that it gives up of the type that it is on."""
+        now = held[jobs]
+        freed = self.gpus[now][..., None] - self.sizes.T[self.types[now]]
+        lost = paid[jobs] - paid[jobs, now][..., None]
+        return np.where(freed > 0, lost / np.maximum(freed, 1), np.inf)
