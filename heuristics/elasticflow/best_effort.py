@@ -7,12 +7,19 @@ from itertools import product
 
 import numpy as np
 
-from heuristics.elasticflow.filling import fill_fewest, fill_jobs, fill_together, needs
+from heuristics.elasticflow.filling import COSTS, fill_fewest, fill_jobs, fill_together, needs
+from instances.arithmetic import power
 from instances.elasticflow.best_effort import BestEffort
-from instances.elasticflow.sharing import SlotPlan
+from instances.elasticflow.sharing import RATE_TOLERANCE, SlotPlan
+from instances.hulls import upper_hull
 from instances.schema import FloatArray, IntArray
 
 __all__ = ["local_search", "minimum_shares_first", "shortest_first"]
+
+PRICED = 7
+"""Eighths of a search's budget after which there is no plan at prices."""
+CLEARLY = 0.9
+"""Part of the other plan's value up to which a plan at prices is the only one to go on from."""
 
 
 def minimum_shares_first(instance: BestEffort) -> SlotPlan | None:
@@ -79,27 +86,47 @@ def local_search(instance: BestEffort, *, budget: int = 800) -> SlotPlan | None:
     """Take completions for deadlines, and bring them forward one after the other as long as all can be met (ours).
 
     It begins with :func:`minimum_shares_first`, or with shares by Algorithm 1 beside which each best-effort job, the
-    one of the least work on one GPU first, is done as soon as it can be, whichever is better.  A best-effort job then
-    completes a slot sooner if it can be filled into the GPUs that the others leave before; if not, if all jobs can be
-    filled together (:func:`heuristics.elasticflow.filling.fill_together`).  Where none can, one completes some slots
-    sooner and another later by one slot less, or else by as many, to go on from there.
+    one of the least work on one GPU first, is done as soon as it can be, whichever is better; and with what jobs take
+    at prices of GPUs, those with deadlines as cheaply as they can, each other so that it pays the least for them and
+    for the slots until it is done.  There slots may be overused at first, and prices rise in them until none is.
+    Where the prices' plan is better by a tenth it is the only beginning, else both are gone on from.
 
-    Guarantee: never worse than :func:`minimum_shares_first`; otherwise none known.  None when Algorithm 1 finds no
-    shares, or neither beginning has all best-effort jobs done in the slots that are planned for them.
-    Complexity: that of :func:`minimum_shares_first`, and O(h G) for each of the ``budget`` jobs filled.
+    A best-effort job then completes a slot sooner if it can be filled into the GPUs that the others leave before; if
+    not, if all jobs can be filled together (:func:`heuristics.elasticflow.filling.fill_together`).  Where none can, one
+    completes some slots sooner and another later by one slot less, or else by as many, to go on from there.
+
+    Guarantee: never worse than :func:`minimum_shares_first`; otherwise none known.  None when no beginning has all jobs
+    done in the slots that are planned for them.
+    Complexity: that of :func:`minimum_shares_first`, and for each of the ``budget`` jobs filled O(h G), at prices
+    O(h^2 G).
 
     Parameters
     ----------
     instance : BestEffort
     budget : int
         Jobs that are filled and completions that are tried, about.
+
+    References
+    ----------
+    McMurchie and Ebeling, PathFinder: a negotiation-based performance-driven router for FPGAs (FPGA 1995), for prices
+    of what is overused that rise.
     """
-    plans = [plan for plan in (minimum_shares_first(instance), _least_work_first(instance)) if plan is not None]
-    if not plans:
+    negotiation = _Negotiation(instance)
+    priced = negotiation.plan(PRICED * budget // 8)
+    budget -= negotiation.filled
+    shares = [plan for plan in (minimum_shares_first(instance), _least_work_first(instance)) if plan is not None]
+    best = min(shares, key=instance.objective, default=priced)
+    if best is None:
         return None
-    search = _Completions(instance, min(plans, key=instance.objective).gpus, budget)
-    while search.budget > 0 and (search.sooner() or search.exchanged()):
-        pass
+    if priced is not None and instance.objective(priced) < CLEARLY * instance.objective(best):
+        best = priced
+    elif priced is not None:
+        search = _Completions(instance, best.gpus, budget // 2)
+        search.run()
+        budget -= budget // 2 - search.budget
+        best = min(SlotPlan(gpus=search.gpus), priced, key=instance.objective)
+    search = _Completions(instance, best.gpus, budget)
+    search.run()
     return SlotPlan(gpus=search.gpus)
 
 
@@ -131,6 +158,114 @@ def _least_work_first(instance: BestEffort) -> SlotPlan | None:
     return SlotPlan(gpus=gpus)
 
 
+class _Negotiation:
+    """Jobs that take GPUs at prices, which rise in slots where they take more than there are.
+
+    Attributes
+    ----------
+    prices, lacking : (h,) float
+        Of a GPU in each slot, and in addition of one that the slot does not have, in slots until one job is done.
+    filled : int
+        Jobs filled, those in many slots counted more than once.
+    """
+
+    FIRST, FALL, RISE = 0.25, 0.6, 1.7
+    """Price of all GPUs of the first slot, as a part of the best-effort jobs; what a slot later it has fallen to, as a
+    part; and by what factor that of GPUs which a slot does not have rises."""
+    AHEAD = 8
+    """Slots in which a best-effort job is filled at first."""
+
+    def __init__(self, instance: BestEffort) -> None:
+        self.instance, self.filled = instance, 0
+        self._curves, self._need = instance.best_throughputs, needs(instance)
+        self._hulls: dict[int, tuple[IntArray, IntArray, FloatArray]] = {}
+        first = self.FIRST * max(1, int(instance.best_effort.sum())) / instance.num_gpus
+        self.prices: FloatArray = first * power(self.FALL, np.arange(instance.horizon))
+        self.lacking = np.full(instance.horizon, first)
+
+    def plan(self, most: int) -> SlotPlan | None:
+        """Fill jobs until no slot is overused; None where about ``most`` jobs filled do not lead there."""
+        instance = self.instance
+        gpus, usage = np.zeros((instance.num_jobs, instance.horizon), np.int64), np.zeros(instance.horizon, np.int64)
+        # Deadlines first.
+        todo = np.lexsort((instance.deadlines, instance.best_effort))
+        while todo.size:
+            for job in todo.tolist():
+                held = self._cheapest(job, instance.num_gpus - usage + gpus[job])
+                if held is None or self.filled > most:
+                    return None
+                usage += held - gpus[job]
+                gpus[job] = held
+            overused = usage > instance.num_gpus
+            self.lacking[overused] *= self.RISE
+            todo = np.flatnonzero((gpus[:, overused] > 0).any(axis=1))
+        return SlotPlan(gpus=gpus) if (instance.work(gpus) >= self._need).all() else None
+
+    def _cheapest(self, job: int, free: IntArray) -> IntArray | None:
+        """(h,) int: GPUs with which a job is done where they and its slots cost least; None where it cannot be."""
+        instance, curve, need, last = (
+            self.instance,
+            self._curves[job],
+            self._need[job],
+            int(self.instance.deadlines[job]),
+        )
+        if need <= 0:
+            return np.zeros(instance.horizon, np.int64)
+        counts, widths, rises = self._steps(job)
+        waits = bool(instance.best_effort[job])
+        ahead = min(last, self.AHEAD) if waits else last
+        while True:
+            # Of each step, first the GPUs that are free.
+            inside = np.clip(free[:ahead, None] - counts, 0, widths)
+            if not instance.concave:
+                inside = np.where(inside < widths, 0, inside)
+            amounts = np.stack([inside, widths - inside], axis=1)
+            prices = np.stack([self.prices[:ahead], self.prices[:ahead] + self.lacking[:ahead]], axis=1)
+            rates = (prices[:, :, None] / rises).ravel()
+            some = np.flatnonzero(amounts)
+            some = some[np.argsort(rates[some], kind="stable")]
+            slots, amounts = some // (2 * len(rises)), amounts.ravel()[some]
+            works = amounts * rises[some % len(rises)]
+            ends = np.arange(1, ahead + 1) if waits else np.array([last])
+            early = slots < ends[:, None]
+            done = np.cumsum(np.where(early, works, 0.0), axis=1)
+            self.filled += 1 + early.size // COSTS
+            rows = np.flatnonzero(done.max(axis=1, initial=0.0) >= need)
+            if rows.size:
+                steps = (done[rows] < need).sum(axis=1)
+                paid = np.cumsum(np.where(early[rows], works * rates[some], 0.0), axis=1)[np.arange(len(rows)), steps]
+                paid -= (done[rows, steps] - need) * rates[some[steps]]
+                costs = paid + ends[rows] * waits
+                best = int(costs.argmin())
+                # Later ends cost more in slots alone.
+                if ahead == last or costs[best] <= ahead:
+                    break
+            elif ahead == last:
+                return None
+            ahead = min(last, 2 * ahead)
+        step = int(steps[best])
+        taken = np.flatnonzero(early[rows[best], :step])
+        held = np.bincount(slots[taken], weights=amounts[taken], minlength=instance.horizon).astype(np.int64)
+        held[slots[step]] = 0
+        missing = need - np.cumsum(curve[held])[-1]
+        held[slots[step]] = min(int(np.searchsorted(curve, missing)), instance.num_gpus)
+        return held
+
+    def _steps(self, job: int) -> tuple[IntArray, IntArray, FloatArray]:
+        """Return the steps of a curve's hull: GPUs before each, its GPUs, and what each of them adds."""
+        if job not in self._hulls:
+            curve = self._curves[job]
+            if self.instance.concave:
+                falls = -np.diff(curve, n=2) > RATE_TOLERANCE * curve[-1]
+                corners = np.concatenate([[0], np.flatnonzero(falls) + 1, [len(curve) - 1]])
+            else:
+                corners = np.array(upper_hull(range(len(curve)), curve.tolist()))
+            widths, gains = np.diff(corners), np.diff(curve[corners])
+            some = gains > 0
+            self._hulls[job] = corners[:-1][some], widths[some], gains[some] / widths[some]
+        return self._hulls[job]
+
+
 class _Completions:
     """A plan, and when each job has to be done in it: by its deadline, or when it is, if it has none.
 
@@ -157,6 +292,11 @@ class _Completions:
         self.gpus = gpus
         self.ends = np.where(self.instance.best_effort, self.instance.completion(gpus), self.instance.deadlines)
         self._seen.add(self.ends.tobytes())
+
+    def run(self) -> None:
+        """Let jobs complete sooner until none can, or the budget is spent."""
+        while self.budget > 0 and (self.sooner() or self.exchanged()):
+            pass
 
     @property
     def _last_first(self) -> list[int]:

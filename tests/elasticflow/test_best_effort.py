@@ -1,6 +1,7 @@
 """elasticflow.best_effort: idle GPUs slot by slot, and shares in the way."""
 
 import numpy as np
+import pytest
 
 import formulations
 from heuristics.elasticflow.best_effort import local_search, minimum_shares_first, shortest_first
@@ -35,6 +36,14 @@ def test_local_search_moves_shares_out_of_the_way():
         assert values[2] <= best * 1.1
         better += values[2] < first
     assert better >= 3
+
+
+@pytest.mark.parametrize("seed", [0, 1, 3])
+def test_prices_move_deadlines_out_of_the_way_of_many_short_jobs(seed):
+    instance = generate(seed, num_jobs=30, num_gpus=64)
+    best = formulations.solve(instance).objective
+    assert instance.objective(local_search(instance)) == best
+    assert instance.objective(minimum_shares_first(instance)) > 1.05 * best
 
 
 def test_all_jobs_are_filled_together():
