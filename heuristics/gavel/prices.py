@@ -101,6 +101,8 @@ class _Mixes:
     jobs, rests : (c, 2) int
         The row's jobs, twice the same where it is one, and the types on which they run alone for the rest; k for none
         (and for the second of one job), k + 1 for the best at the time.
+    parts : (c, 2) float
+        For which part of the rest.
     missed : (c,) bool
         Whether the job has less than it needs.
     """
@@ -110,6 +112,7 @@ class _Mixes:
     share: FloatArray
     jobs: IntArray
     rests: IntArray
+    parts: FloatArray
     missed: BoolArray
 
 
@@ -177,21 +180,25 @@ class _Choices:
             np.concatenate([np.zeros(len(jobs)), np.ones(len(job)), share]),
             np.stack([row, row], axis=1),
             np.stack([rests, np.full(len(rests), k)], axis=1),
+            np.ones((len(rests), 2)),
             np.arange(len(row)) < len(jobs),
         )
         return _Mixes(*(getattr(found, field.name)[order] for field in fields(_Mixes)))
 
     def _together(self) -> list[_Mixes]:
-        """List what pairs can do: run all the time, or just so long that one of them has what it needs."""
+        """List what pairs can do: run all the time, or just so long that one of them has what it needs.
+
+        Then the other one may run alone for the rest, or for as much of it as gives it what it needs.
+        """
         instance, n, k = self.instance, self.instance.num_jobs, self.instance.num_types
         pair, kind = np.nonzero(self.worth[n:] > 0)
         jobs, speeds = instance.pairs[pair], instance.pair_throughputs[pair, kind]
 
-        def mixes(at: IntArray, share: FloatArray, rests: IntArray) -> _Mixes:
-            return _Mixes(n + pair[at], kind[at], share, jobs[at], rests, np.zeros(len(at), bool))
+        def mixes(at: IntArray, share: FloatArray, rests: IntArray, parts: FloatArray) -> _Mixes:
+            return _Mixes(n + pair[at], kind[at], share, jobs[at], rests, parts, np.zeros(len(at), bool))
 
         whole = np.flatnonzero((speeds >= self._needed[jobs]).all(axis=1))
-        found = [mixes(whole, np.ones(len(whole)), np.full((len(whole), 2), k))]
+        found = [mixes(whole, np.ones(len(whole)), np.full((len(whole), 2), k), np.ones((len(whole), 2)))]
         for one in (0, 1) if self.needing.any() else ():
             some = np.flatnonzero(self.needing[jobs[:, one]])
             job = jobs[some, one]
@@ -199,13 +206,18 @@ class _Choices:
             at = some[at]
             other = jobs[at, 1 - one]
             alone = self._speeds[other]
-            received = share[:, None] * speeds[at, 1 - one][:, None] + (1 - share)[:, None] * alone
-            suits = (alone >= 0) & (received >= self._needed[other][:, None])
+            lacking = self._needed[other][:, None] - share[:, None] * speeds[at, 1 - one][:, None]
+            able = (alone >= 0) & (lacking <= (1 - share)[:, None] * alone)
             # A partner without needs runs on its best type for the rest.
-            suits &= self.needing[other][:, None] | (np.arange(k + 2) == k + 1)
+            suits = able & (self.needing[other][:, None] | (np.arange(k + 2) == k + 1))
             which, others_rest = np.nonzero(suits)
-            rests = np.stack([rest[which], others_rest], axis=1)
-            found.append(mixes(at[which], share[which], rests if one == 0 else rests[:, ::-1]))
+            just = np.argwhere(able & (lacking > 0) & (lacking < (1 - share)[:, None] * alone))
+            part = lacking[just[:, 0], 0] / ((1 - share[just[:, 0]]) * alone[just[:, 0], just[:, 1]])
+            which = np.concatenate([which, just[:, 0]])
+            rests = np.stack([rest[which], np.concatenate([others_rest, just[:, 1]])], axis=1)
+            parts = np.stack([np.ones(len(which)), np.concatenate([np.ones(len(others_rest)), part])], axis=1)
+            order = [one, 1 - one]
+            found.append(mixes(at[which], share[which], rests[:, order], parts[:, order]))
         return found
 
     def first_prices(self) -> FloatArray:
@@ -232,7 +244,7 @@ class _Choices:
         chosen, free = np.zeros(0, np.int64), kind < k
         if self._pairs:
             alone[:, k + 1] = best
-            rest = alone[mixes.jobs, mixes.rests].sum(axis=1)
+            rest = (alone[mixes.jobs, mixes.rests] * mixes.parts).sum(axis=1)
             value = mixes.share * value + (1 - mixes.share) * rest - penalty * mixes.missed
             options = value[self._options]
             chosen = self._options[np.arange(len(options)), options.argmax(axis=1)]
@@ -262,7 +274,8 @@ class _Choices:
         row, at, share = mixes.row[chosen], mixes.kind[chosen], mixes.share[chosen]
         rows, kinds, shares = [free, row], [kind[free], at], [np.ones(len(free)), share]
         if self._pairs:
-            jobs, rests, left = mixes.jobs[chosen].ravel(), mixes.rests[chosen].ravel(), np.repeat(1 - share, 2)
+            jobs, rests = mixes.jobs[chosen].ravel(), mixes.rests[chosen].ravel()
+            left = ((1 - share)[:, None] * mixes.parts[chosen]).ravel()
             rests = np.where(rests > k, kind[jobs], rests)
             resting = np.flatnonzero(rests < k)
             rows.append(jobs[resting])

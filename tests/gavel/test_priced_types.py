@@ -86,6 +86,18 @@ def test_a_job_runs_beside_another_just_long_enough():
     assert faster.objective(plan) == pytest.approx(formulations.solve(faster).objective, rel=CLOSE)
 
 
+def test_both_of_a_pair_run_just_long_enough():
+    """Job 0 runs only beside job 1, for 0.1 of the time; of its 0.5 steps/s job 1 then lacks 0.3, a tenth alone."""
+    instance = Cost(
+        throughputs=[[0.0], [3.0], [16.0]], num_workers=[1], pairs=[[0, 1]], pair_throughputs=[[[2.0, 2.0]]],
+        costs=[1.0], steps=[20.0, 50.0, 0.0], slos=[100.0, 100.0, np.inf],
+    )  # fmt: skip
+    plan = cost.priced_types(instance)
+    assert not instance.violations(plan)
+    assert instance.objective(plan) == pytest.approx(0.1 * 4 + 0.1 * 3 + 0.8 * 16)
+    assert formulations.solve(instance).objective == pytest.approx(0.1 * 4 + 0.1 * 3 + 0.8 * 16)
+
+
 def test_no_miss_pays_however_much_it_frees():
     """A ten-thousandth of job 2's throughput would let job 0 leave the second type, where job 1 makes the most."""
     instance = ThroughputPerDollar(
