@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import yaml
 from typer.main import get_command
 
 from validation import CATALOGUE, ReplayOptions, StudyOptions
@@ -62,6 +61,8 @@ def with_sizes(page: str, growth: str) -> str:
 
 def with_citation(page: str) -> str:
     """The page on citing with the entry that follows from CITATION.cff."""
+    import yaml
+
     cited = yaml.safe_load((DOCS.parent / "CITATION.cff").read_text(encoding="utf-8"))
     authors = " and ".join(
         f"{one['family-names']}, {one['given-names']}" if "family-names" in one else f"{{{one['name']}}}"

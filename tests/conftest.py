@@ -2,10 +2,14 @@
 
 import os
 import signal
+from collections.abc import Generator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from formulations.engine.external import SolverNotFound
 
 from .effort import EFFORT
 
@@ -23,6 +27,21 @@ settings.load_profile("suite")
 for _number in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL)
+
+
+SOLVERS = all(map(find_spec, ("pyscipopt", "ortools")))
+"""Whether the solvers of the test extra are there."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None]:
+    """Skip what asks a solver that comes with the test extra, where that is not installed."""
+    try:
+        return (yield)
+    except SolverNotFound as error:
+        if SOLVERS:
+            raise
+        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")

@@ -27,6 +27,7 @@ def test_imports_between_the_rooms_run_one_way(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_the_rule_is_one_that_can_be_broken(tmp_path: Path) -> None:
+    pytest.importorskip("importlinter", reason="import-linter comes with the test extra")
     broken = {
         "instances": "import heuristics",
         "validation/kernel": "def f():\n    import validation.kinds",

@@ -39,6 +39,9 @@ CLOSED = Fraction(1, 10**6)
 STEPS = 400_000
 """Steps that a search may take: a few seconds.  A size that needs more is not proven by a search."""
 
+DEEPEST = 200
+"""Parts within parts of prices: as many as any Python can follow, and more than there are."""
+
 FEW_STEPS = 20_000
 """Steps that the search of an optimum may take where larger instances have a bound only: less than a second."""
 
@@ -300,20 +303,19 @@ class Problem:
         Malformed
             When they are no prices of this problem, or it has none.
         """
-        try:
-            read = self.prices(it, prices)
-            return Fraction(0) if it.dims.get("n") == 0 else self.proven(it, read)
-        except RecursionError:
-            raise Malformed("prices: of parts within parts without end") from None
+        read = self.prices(it, prices)
+        return Fraction(0) if it.dims.get("n") == 0 else self.proven(it, read)
 
-    def prices(self, it: Record, prices: Any) -> Record:
+    def prices(self, it: Record, prices: Any, within: int = 0) -> Record:
         """Read prices for an instance from JSON, or those of both parts of its plans, which may be divided in turn."""
         if not self.priced:
             raise Malformed("prices: none are known for this problem")
+        if within > DEEPEST:
+            raise Malformed(f"prices: of parts within more than {DEEPEST} parts")
         if isinstance(prices, dict) and not prices.keys().isdisjoint(self.halves):
             rest = {name: told for name, told in prices.items() if name not in self.halves}
             read = fields(self.divided, rest, dict(it.dims), what="prices")
-            read.halves = [self.prices(it, prices.get(name)) for name in self.halves]
+            read.halves = [self.prices(it, prices.get(name), within + 1) for name in self.halves]
             return read
         return fields(self.priced, prices, dict(it.dims) | self.lengths(it), what="prices")
 

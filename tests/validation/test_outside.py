@@ -81,6 +81,7 @@ def module(tmp_path: Path) -> Path:
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that the example package is installed into, from its own folder."""
+    pytest.importorskip("hatchling", reason="hatchling comes with the test extra")
     source = shutil.copytree(EXAMPLE, tmp_path_factory.mktemp("source") / "outside")
     target = tmp_path_factory.mktemp("site")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--target"]

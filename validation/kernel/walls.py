@@ -21,6 +21,7 @@ import stat
 import struct
 import sys
 import tempfile
+import threading
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextvars import ContextVar
@@ -169,14 +170,29 @@ def confine(places: list[str]) -> None:
         _filter(asked.network, strict=True, programs=asked.programs)
 
 
+class _Forks:
+    """Who may fork: one thread at a time, and in a process that has been forked anyone."""
+
+    one = threading.Lock()
+
+    @classmethod
+    def begin(cls) -> None:
+        cls.one = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_Forks.begin)
+
+
 @contextlib.contextmanager
 def forking() -> Iterator[None]:
-    """Start processes without a warning.
+    """Start processes without a warning, one thread after the other.
 
     Python warns of forking while other threads run (those of NumPy's linear algebra and of notebooks); none of
-    them holds a lock that the process needs.
+    them holds a lock that the process needs.  Two must not fork at once: what is warned of is the whole process's, and
+    the locks of files refuse a fork beside another one.
     """
-    with warnings.catch_warnings():
+    with _Forks.one, warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         yield
 

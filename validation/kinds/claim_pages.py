@@ -228,5 +228,7 @@ def _readings(verdicts: Sequence[Verdict]) -> str:
 
 def _predicate(claim: Claim) -> str:
     """Return what the predicate of a claim looks at, by its docstring."""
-    first = (getattr(claim.assumes, "__doc__", None) or "").partition("\n")[0]
+    if claim.assumes is None:
+        return "not stated"
+    first = (claim.assumes.__doc__ or "").partition("\n")[0]
     return first.removeprefix("Return whether ").rstrip(".") or "not stated"

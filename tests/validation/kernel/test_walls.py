@@ -3,12 +3,14 @@
 import ctypes
 import errno
 import fcntl
+import importlib
 import os
 import resource
 import socket
 import sys
 import tempfile
 import termios
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,7 @@ from validation.kernel.isolation import Apart
 from validation.kernel.keys import heuristic_code
 from validation.kernel.provenance import provenance
 from validation.kernel.store import LOG, to_hide
-from validation.kernel.walls import WALLS, landlock, lost, ruled, standing
+from validation.kernel.walls import WALLS, forking, landlock, lost, ruled, standing
 from validation.kinds.study.records import STUDY
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there are walls on Linux only")
@@ -307,3 +309,31 @@ def test_a_module_beside_the_results_is_found(output: str, tmp_path: Path, monke
     with pytest.warns(UserWarning, match="another study was here"):
         rows = gap_study("aryl.reclaim", heuristics=["mine.py:honest"], **asked).rows.set_index("algorithm")
     assert rows.loc["mine.py:honest", "status"] == "feasible", rows["reason"].tolist()
+
+
+def test_threads_that_fork_at_once_do_so_one_after_the_other() -> None:
+    # Locks of files raise where one forks while another one does.
+    importlib.import_module("filelock")
+    ended: list[int] = []
+
+    def body() -> None:
+        for _ in range(40):
+            with forking():
+                child = os.fork()
+            if not child:
+                # And a fork of its own finds nobody waiting.
+                with forking():
+                    os._exit(0)
+            ended.append(os.waitpid(child, 0)[1])
+
+    threads = [threading.Thread(target=body) for _ in range(4)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert ended == [0] * 160

@@ -126,7 +126,7 @@ def choose_draws(problems: Sequence[str], options: StudyOptions) -> dict[str, Dr
             stand_in = () if snapshots else (None,)
             inspect.signature(function).bind(*stand_in, **files[problem][0], **taken[problem], **extra)
         except TypeError as error:
-            lacking = re.search(r"missing a required argument: '(throughputs|trace)'", str(error))
+            lacking = re.search(r"missing a required (?:keyword-only )?argument: '(throughputs|trace)'", str(error))
             what = f"needs {lacking[1]}, too: --{lacking[1]} PATH" if lacking else str(error)
             raise StudyError(f"real data of {problem}: {what}") from None
         assert options.seed is not None
