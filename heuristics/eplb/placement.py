@@ -168,7 +168,7 @@ def fewest_extra(instance: EplbPlacement) -> EplbPlacementPlan:
 
 
 def local_search(
-    instance: EplbPlacement, *, budget: int = 300, rng: np.random.Generator | int = 0
+    instance: EplbPlacement, *, budget: int = 500, rng: np.random.Generator | int = 0
 ) -> EplbPlacementPlan:
     """Exchange replicas of the fullest GPU, change their numbers, and start anew from the best plan (ours).
 
