@@ -81,7 +81,7 @@ KNOWN: dict[tuple[str, int], Headroom] = {
     ("elasticflow.minimum_satisfactory_share", 2): Headroom("5166040e72deab24", "local_search", 9, 10, 0.9987),
     ("elasticflow.minimum_satisfactory_share", 1): Headroom("150b6c8bfb5b42f6", "local_search", 23, 23, 1.0),
     ("elasticflow.placement", 2): Headroom("a227097571345b67", "priced_repack", 33, 36, 0.9805),
-    ("eplb.placement", 2): Headroom("61f3cd43b9404301", "local_search", 20, 24, 0.9996),
+    ("eplb.placement", 2): Headroom("61f3cd43b9404301", "local_search", 12, 24, 0.9982),
     ("gavel.cost", 2): Headroom("a7a471785185c80c", "priced_types", 20, 36, 0.9985),
     ("gavel.fifo", 2): Headroom("1b87c493c2dd922c", "priced_types", 15, 36, 0.9997),
     ("gavel.finish_time_fairness", 2): Headroom("106702b225e1a4f0", "interior_point", 2, 36, 0.9997),
