@@ -26,6 +26,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from instances.base import TOLERANCE
 from instances.gavel.priced import PricedSharing
 from instances.gavel.sharing import Allocation, Sharing
 from instances.schema import BoolArray, FloatArray, IntArray
@@ -68,10 +69,14 @@ def priced(
         needed = np.zeros(instance.num_jobs)
     search = _Search(_Choices(instance, worth, needed, costs))
     isolated = instance.isolated_share()
-    if (instance.throughput(isolated) >= needed).all():
+    meets = bool((instance.throughput(isolated) >= needed).all())
+    if meets:
         row, kind = np.nonzero(isolated.time_fractions)
         search.add(_Entries(row, kind, isolated.time_fractions[row, kind]))
-    return search.run()
+    plan = search.run()
+    # Next to nothing, which a job may need, is lost where plans are mixed.
+    lacks = (instance.throughput(plan) < needed * (1 - TOLERANCE)).any()
+    return isolated if meets and lacks else plan
 
 
 def throughputs_needed(instance: PricedSharing) -> FloatArray:

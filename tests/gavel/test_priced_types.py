@@ -136,3 +136,21 @@ def test_partners_are_matched_where_they_gain():
     optimum = formulations.solve(instance).objective
     assert optimum == pytest.approx(2.8)
     assert 2.5 <= value <= optimum
+
+
+def test_a_job_that_needs_next_to_nothing_gets_it() -> None:
+    # Two jobs that are done make the most of a dollar together, and the third needs no more than rounding leaves.
+    instance = Cost(
+        throughputs=[[0.75, 2.25], [4.0, 1.5], [1.5, 2.0], [2.5, 1.25]],
+        num_workers=[4, 4],
+        pools=[0, 1],
+        scale_factors=[1, 1, 1, 1],
+        pairs=[[1, 2]],
+        pair_throughputs=[[[4.0, 0.0], [0.75, 1.0]]],
+        steps=[0.0, 0.0, 2.0**-62, 0.0],
+        costs=[1.0, 1.0],
+        slos=[183.0, 183.0, 64.0, 31.0],
+    )
+    plan = cost.priced_types(instance)
+    assert not instance.violations(plan)
+    assert instance.objective(plan) >= instance.objective(cost.isolated(instance))
