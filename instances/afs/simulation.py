@@ -105,6 +105,9 @@ def simulate(instance: ElasticSharing, policy: Policy, *, turns: Turns | None = 
         until = min(finish.min(initial=np.inf), to_come.min(initial=np.inf))
         if np.isinf(until):
             raise ValueError(f"the policy lets no job run at {now:g} s, and no job is to arrive")
+        if ((finish <= now) & (remaining[running] == work[running])).any():
+            # Of a job that takes less than times can tell, something must be seen.
+            until = float(np.nextafter(now, np.inf))
         if turns is not None and len(running):
             until = min(until, now + float((turns(active, attained) - attained)[running].min()))
         remaining[running] -= rates[running] * (until - now)

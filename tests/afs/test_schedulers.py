@@ -584,3 +584,21 @@ def test_local_search_turns_rigid_jobs_over_to_rules() -> None:
         assert found <= least
         better += found < least * (1 - 1e-6)
     assert better
+
+
+@pytest.mark.parametrize("rule", ["afs_l", "srtf_filling", "max_min", "local_search"])
+def test_a_job_that_takes_less_than_times_can_tell_is_done(rule: str) -> None:
+    curve = [0.0, 1.0, 1.5]
+    instance = ElasticSharing(
+        num_gpus=2,
+        work=[2.0**-62, 2.0],
+        throughputs=[curve, curve],
+        arrivals=[1.5, 7.25],
+        reallocation="at_completions",
+    )
+    plan = getattr(schedulers, rule)(instance)
+    assert not instance.violations(plan)
+    assert instance.objective(plan) == pytest.approx(1 / 1.5)
+    solution = formulations.solve(instance)
+    assert solution.status == "optimal"
+    assert solution.objective == pytest.approx(1 / 1.5)
