@@ -81,7 +81,7 @@ def swap_fit(instance: SynergyPlacement, *, tries: int = 8) -> SynergyPlacementP
     exceed the server by, as fractions of it, each times a weight that is 1 at first.  A job's size is
     its largest fraction of a server.
 
-    1. Jobs larger than a server are cut.  Where :func:`best_fit` or :func:`balanced_fit` cuts no others in
+    1. Jobs larger than a server are cut.  Where :func:`balanced_fit` or :func:`best_fit` cuts no others in
        its first three steps, that is the plan.
     2. The whole jobs and the pieces of the cut ones are placed in order of size, the largest first,
        each on the server whose overload grows least, then whose largest fraction in use is then
@@ -101,9 +101,9 @@ def swap_fit(instance: SynergyPlacement, *, tries: int = 8) -> SynergyPlacementP
     follows too.  A plan that cuts only jobs larger than a server ends the search: none fragments fewer.
     With ``integral_gpus``, step 4 cuts no job of one GPU.  Ties go to the lowest index.
 
-    Guarantee: never more fragmented jobs than :func:`balanced_fit`, whose plan is returned unless
-    the search finds a better one.  Complexity: that of :func:`balanced_fit`, and O(n m) for each move or swap, with
-    m jobs and pieces on an overloaded server.
+    Guarantee: never more fragmented jobs than :func:`balanced_fit`, whose plan is returned unless the search finds
+    a better one, or one that cuts only jobs larger than a server. Complexity: that of :func:`balanced_fit`, and O(n
+    m) for each move or swap, with m jobs and pieces on an overloaded server.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def swap_fit(instance: SynergyPlacement, *, tries: int = 8) -> SynergyPlacementP
     fits = size <= 1 + ROUNDING
     cuttable = fits & ((instance.demands[:, 0] != 1) | (not instance.integral_gpus))
     tight, balanced = _tightest(instance), _most_balanced(instance)
-    for shares, free, over in (tight, balanced):
+    for shares, free, over in (balanced, tight):
         if not fits[over].any() and (split := _shared_out(instance, over, free)) is not None:
             shares[over] = split
             return SynergyPlacementPlan(shares=shares)
@@ -157,7 +157,7 @@ def swap_fit(instance: SynergyPlacement, *, tries: int = 8) -> SynergyPlacementP
             tries -= 1
         else:
             plan, sets = found, fewer(found)
-    return plan
+    return plan if instance.objective(plan) < limit else fallback
 
 
 def rounded_fit(instance: SynergyPlacement) -> SynergyPlacementPlan:

@@ -65,7 +65,8 @@ def _balanced_or_better(instance: SynergyPlacement, plan: SynergyPlacementPlan) 
     balanced = fast.balanced_fit(instance)
     if plan == balanced or instance.violations(balanced):
         return True
-    return instance.objective(plan) < instance.objective(balanced)
+    larger = (instance.demands > instance.capacity).any(axis=1)
+    return instance.objective(plan) < instance.objective(balanced) or not instance.fragmented(plan)[~larger].any()
 
 
 WHOLE = Holds("a GPU is cut only where no placement was found", _whole_or_alike)
@@ -101,7 +102,7 @@ def _most_balanced(instance: SynergyPlacement, plan: SynergyPlacementPlan) -> bo
 
 
 AS_GOOD_AS_BALANCED = Holds(
-    "it is the plan of balanced_fit, unless it is better",
+    "it is the plan of balanced_fit, unless it is better or cuts no job that a server holds",
     _balanced_or_better,
 )
 ONE_SERVER = optimum(
