@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from formulations.engine.external import SolverNotFound
+from validation.kernel.walls import lost, standing
 
 from .effort import EFFORT
 
@@ -27,6 +28,12 @@ settings.load_profile("suite")
 for _number in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Where walls are missing every study and command says so, which is nothing that a test is about."""
+    if lost(standing()):
+        config.addinivalue_line("filterwarnings", "ignore:not every wall")
 
 
 SOLVERS = all(map(find_spec, ("pyscipopt", "ortools")))

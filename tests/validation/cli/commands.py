@@ -7,7 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from validation.kernel.walls import lost, standing
+
 from ...processes import eventually
+
+MISSING = f"optgap: {lost(standing())}\n"
+"""What a command says first where walls are missing."""
 
 MAIN = [sys.executable, "-c", "from validation.cli import main; main()"]
 UNDRAWN = [

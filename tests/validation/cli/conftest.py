@@ -13,7 +13,7 @@ from benchmarks.faults.studies import without_pictures
 from instances.aryl import reclaim
 from validation import cli
 
-from .commands import MINE, Optgap, Said
+from .commands import MINE, MISSING, Optgap, Said
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def optgap(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], 
         with pytest.raises(SystemExit) as ended:
             cli.main()
         said = capsys.readouterr()
-        return Said(int(ended.value.code or 0), said.out, said.err)
+        return Said(int(ended.value.code or 0), said.out, said.err.removeprefix(MISSING))
 
     with without_pictures():
         yield run

@@ -5,12 +5,18 @@ import json
 from typing import Any
 
 import numpy as np
+import pytest
 
 from instances.aryl.reclaim import Reclaim, ReclaimPlan
 from instances.files import text_of
 from validation import Judgement
+from validation.kernel.walls import standing
 from validation.kinds.judge.judging import judge_on
 from validation.kinds.study.cases import generate
+
+STANDING = all(standing().values())
+WALLED = pytest.mark.skipif(not STANDING, reason="this kernel cannot keep a process from what this one tries")
+"""Of tests of what is hidden from a process, which takes all walls."""
 
 SET = sorted(text_of(generate("aryl.reclaim", 11, 6 + index % 3, index)) for index in range(5))
 

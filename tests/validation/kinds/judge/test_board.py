@@ -17,6 +17,7 @@ from validation.kinds.judge.board import OTHER_VERSIONS, RECOMPUTED, SEALED, UNT
 from validation.kinds.study.cases import generate
 
 from ..study.studies import FORKED
+from .sets import WALLED
 from .test_judge_command import told
 
 pytestmark = FORKED
@@ -79,6 +80,7 @@ def test_a_secret_is_sealed_again_and_not_overwritten(
     assert "secret of aryl.reclaim" in err
 
 
+@WALLED
 def test_the_sealed_set_is_that_of_its_seed(sealed: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
     seed, published = int(json.loads(sealed[0].read_text())["seed"]), json.loads(sealed[1].read_text())
     digests = sorted(generate("aryl.reclaim", seed, size, index).digest for size in (8, 12) for index in (0, 1))
@@ -115,6 +117,7 @@ def test_reveal_refuses_a_secret_of_the_same_set(
     assert ("set is " in err) == (change == "seed")
 
 
+@WALLED
 @pytest.mark.parametrize("content", ['{"seed": 1}', '{"seed"', "{}", "-5", "5.0", ""])
 def test_what_is_no_secret_is_told_without_its_content(
     content: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -221,6 +224,7 @@ def test_a_set_that_nobody_has_is_told(made: Made) -> None:
     assert made.checked(recompute=False)["first"] == OTHER_VERSIONS
 
 
+@WALLED
 def test_a_sealed_set_is_judged_again_once_it_is_revealed(
     made: Made, sealed: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:

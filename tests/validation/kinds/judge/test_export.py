@@ -30,6 +30,7 @@ from validation.kinds.judge.instructions import first_program, instructions
 from validation.signatures import solve
 
 from ..study.studies import FORKED
+from .sets import WALLED
 
 pytestmark = FORKED
 
@@ -255,6 +256,7 @@ def test_no_program_is_judged_where_a_wall_is_missing(
     assert "calls (Linux (seccomp)" in capsys.readouterr().err
 
 
+@WALLED
 def test_a_part_that_is_none_is_refused(capsys: pytest.CaptureFixture[str], program: Any) -> None:
     assert evaluating.main([str(program("return {}")), PROBLEM, "train:99"]) == 1
     assert "got 'train:99', must be one of smallest, train, test" in capsys.readouterr().err

@@ -20,6 +20,7 @@ from validation.kinds.judge import sets
 from validation.kinds.study.cases import generate
 
 from ..study.studies import FORKED
+from .sets import WALLED
 from .test_judgement import solved_as, without_times
 
 pytestmark = FORKED
@@ -71,6 +72,7 @@ def test_json_is_the_judgement(capsys: pytest.CaptureFixture[str]) -> None:
     assert said["score"] == math.fsum(one["score"] for one in said["instances"]) / 4
 
 
+@WALLED
 def test_a_hidden_set_is_that_of_its_seed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "seed").write_text("77\n")
     split = f"hidden:{tmp_path / 'seed'}"

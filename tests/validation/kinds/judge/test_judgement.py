@@ -21,7 +21,7 @@ from validation.kinds.judge.sets import EDITION, PUBLIC_SEED, draw, drawn, sizes
 from validation.kinds.study.cases import generate
 
 from ..study.studies import FORKED
-from .sets import SET, best, judged, last_servers, optimal, preempted, random_servers, too_few
+from .sets import SET, WALLED, best, judged, last_servers, optimal, preempted, random_servers, too_few
 
 pytestmark = FORKED
 
@@ -288,6 +288,7 @@ def test_bad_input_is_one_error(heuristic: str, options: dict[str, Any], error: 
         validation.judge(heuristic, **{"problem": "aryl.reclaim", **options})
 
 
+@WALLED
 def test_a_wall_that_does_not_stand_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "seed").write_text("1")
     monkeypatch.setattr("validation.kernel.walls._hide", lambda asked: None)

@@ -21,18 +21,15 @@ from instances.aryl.reclaim import Reclaim, ReclaimPlan
 from instances.files import text_of
 from validation import Judgement
 from validation.kernel.isolation import Apart
-from validation.kernel.walls import standing
 from validation.kinds.judge import judging
 from validation.kinds.study.cases import generate
 
 from ....probing import SEARCH
 from ..study.studies import FORKED
-from .sets import SET, judged
+from .sets import SET, STANDING, WALLED, judged
 
 pytestmark = FORKED
 ROOT = Path(__file__).parents[4]
-STANDING = all(standing().values())
-WALLED = pytest.mark.skipif(not STANDING, reason="this kernel cannot keep a process from what this one tries")
 
 # --- a hidden seed ------------------------------------------------------------------------------
 
