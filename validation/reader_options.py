@@ -13,7 +13,7 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from validation.errors import StudyError
 
-__all__ = ["is_list", "pairs", "parameters", "plain_number", "typed", "words_of"]
+__all__ = ["is_list", "lacking", "pairs", "parameters", "plain_number", "typed", "words_of"]
 
 _SOURCES = ("throughputs", "trace", "placements")
 """Parameters for what is read, not for how it is read."""
@@ -35,6 +35,24 @@ def parameters(function: Callable[..., Any]) -> dict[str, Any]:
         elif one.kind is one.KEYWORD_ONLY and one.name not in _SOURCES:
             found[one.name] = hint
     return found
+
+
+def lacking(function: Callable[..., Any], /, *arguments: Any, **given: Any) -> str:
+    """Return the first argument that a function takes and is not given; empty where none is.
+
+    Raises
+    ------
+    TypeError
+        When it is given one that it does not take.
+    """
+    signature = inspect.signature(function)
+    bound = signature.bind_partial(*arguments, **given).arguments
+    needed = (
+        name
+        for name, one in signature.parameters.items()
+        if one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+    )
+    return next((name for name in needed if name not in bound), "")
 
 
 def _evaluated(annotation: Any, function: Callable[..., Any]) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +11,7 @@ import typer
 from validation.cli import interruption
 from validation.cli.app import AsJson, app, say, say_json
 from validation.errors import StudyError
-from validation.reader_options import pairs, parameters, typed
+from validation.reader_options import lacking, pairs, parameters, typed
 from validation.sources import told
 
 if TYPE_CHECKING:
@@ -85,10 +84,8 @@ def convert(
         raise StudyError(f"{output} is in the way: choose another file")
     try_file(output)
     of_reading = {name: value for name, value in asked.items() if name not in of_writing}
-    try:
-        inspect.signature(read).bind(file, **of_reading)
-    except TypeError as error:
-        raise StudyError(f"format {form}: {error}: give it as --reader NAME=VALUE") from None
+    if missing := lacking(read, file, **of_reading):
+        raise StudyError(f"format {form}: missing a required argument: {missing!r}: give it as --reader NAME=VALUE")
     interruption.say(lambda: "nothing was written")
     made = read(file, **of_reading)
     written = write(made, **{name: value for name, value in asked.items() if name in of_writing})

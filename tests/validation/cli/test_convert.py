@@ -61,7 +61,7 @@ def test_pods_and_nodes_become_a_placement_table_that_is_drawn_from(tmp_path: Pa
     output = tmp_path / "placements.csv"
     plain = ["convert", "openb-placements", str(tmp_path / "pods.csv"), "-o", str(output)]
     said = optgap(*plain)
-    assert (said.code, "argument: 'nodes'" in said.err) == (2, True)
+    assert (said.code, "missing a required argument: 'nodes'" in said.err) == (2, True)
     said = optgap(*plain, "--reader", f"nodes={tmp_path / 'nodes.csv'}")
     assert (said.code, said.err) == (0, "")
     assert "rows filled in: node is that which the pod fits best" in said.out

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import itertools
-import re
 import warnings
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +18,7 @@ from instances.schema import nearest, quoted
 from validation import catalogue
 from validation.errors import StudyError
 from validation.kinds.study.options import Paths, StudyOptions
-from validation.reader_options import parameters, typed
+from validation.reader_options import lacking, parameters, typed
 from validation.sources import called
 
 __all__ = ["Draws", "choose_draws", "stream"]
@@ -122,13 +120,15 @@ def choose_draws(problems: Sequence[str], options: StudyOptions) -> dict[str, Dr
             raise StudyError(f"times: {problem} knows no time of its trace")
         extra: dict[str, Any] = {"time": 0.0} if options.times else {}
         extra |= {} if snapshots else {catalogue.entry(problem).size: 1}
+        stand_in = () if snapshots else (None,)
         try:
-            stand_in = () if snapshots else (None,)
-            inspect.signature(function).bind(*stand_in, **files[problem][0], **taken[problem], **extra)
+            missing = lacking(function, *stand_in, **files[problem][0], **taken[problem], **extra)
         except TypeError as error:
-            lacking = re.search(r"missing a required (?:keyword-only )?argument: '(throughputs|trace)'", str(error))
-            what = f"needs {lacking[1]}, too: --{lacking[1]} PATH" if lacking else str(error)
-            raise StudyError(f"real data of {problem}: {what}") from None
+            raise StudyError(f"real data of {problem}: {error}") from None
+        if missing:
+            given_as = f"needs {missing}, too: --{missing} PATH"
+            what = given_as if missing in _READERS else f"missing a required argument: {missing!r}"
+            raise StudyError(f"real data of {problem}: {what}")
         assert options.seed is not None
         draws[problem] = Draws(
             problem, options.seed, readers[problem], files[problem], taken[problem], options.times or ()
