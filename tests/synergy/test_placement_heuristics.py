@@ -64,12 +64,17 @@ def test_best_fit_cuts_what_fits_nowhere_whole() -> None:
     assert instance.objective(plan) == 1
 
 
-def test_best_fit_keeps_every_resource_when_it_cuts_jobs() -> None:
-    """Nothing to spare: no two servers share more than three jobs."""
+def nothing_to_spare(num_jobs: int, num_servers: int) -> SynergyPlacement:
+    """Jobs of a GPU that fill all servers, of every resource."""
     rng = np.random.default_rng(0)
-    demands = np.column_stack([np.full(16, 1.0), rng.uniform(1, 5, 16), rng.uniform(1, 5, 16)])
-    total = demands.sum(axis=0)
-    instance = SynergyPlacement(**cluster_of(2, 8, total[1] / 2, total[2] / 2), demands=demands)
+    demands = np.column_stack([np.ones(num_jobs), rng.uniform(1, 5, num_jobs), rng.uniform(1, 5, num_jobs)])
+    _, cpus, memory = demands.sum(axis=0) / num_servers
+    return SynergyPlacement(**cluster_of(num_servers, num_jobs // num_servers, cpus, memory), demands=demands)
+
+
+def test_best_fit_keeps_every_resource_when_it_cuts_jobs() -> None:
+    """No two servers share more than three jobs."""
+    instance = nothing_to_spare(16, 2)
     plan = best_fit(instance)
     assert instance.violations(plan) == []
     assert instance.objective(plan) <= 3
@@ -150,11 +155,8 @@ def test_fits_fragment_at_most_three_jobs_for_each_server(
 
 
 def test_best_fit_cuts_many_jobs_at_few_places() -> None:
-    """Nothing to spare: of what a server carries, three jobs at most go on to the next."""
-    rng = np.random.default_rng(0)
-    demands = np.column_stack([np.full(32, 1.0), rng.uniform(1, 5, 32), rng.uniform(1, 5, 32)])
-    total = demands.sum(axis=0)
-    instance = SynergyPlacement(**cluster_of(8, 4, total[1] / 8, total[2] / 8), demands=demands)
+    """Of what a server carries, three jobs at most go on to the next."""
+    instance = nothing_to_spare(32, 8)
     plan = best_fit(instance)
     assert instance.violations(plan) == []
     assert instance.fragmented(plan).sum() <= 3 * 7
