@@ -34,7 +34,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar
 import numpy as np
 
 from instances.arithmetic import product, total
-from instances.schema import JOBS, LARGEST, Array, Ragged, Scalar, Unset, declarations, length, nearest, quoted, show
+from instances.schema import (
+    JOBS,
+    LARGEST,
+    Array,
+    Ragged,
+    Scalar,
+    Unset,
+    declarations,
+    length,
+    native,
+    nearest,
+    quoted,
+    show,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -232,12 +245,8 @@ class Record:
         return dims
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # Pickling forgets that arrays are read-only.
-        for value in state.values():
-            for part in value if isinstance(value, tuple) else (value,):
-                if isinstance(part, np.ndarray):
-                    part.setflags(write=False)
-        self.__dict__.update(state)
+        for name, value in state.items():
+            self.__dict__[name] = tuple(map(_unpickled, value)) if type(value) is tuple else _unpickled(value)
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -334,6 +343,15 @@ class Record:
             if name not in data and field.default is MISSING:
                 raise cls._error(f"{cls.__name__}: field {name!r} is missing")
         return cls(**data)
+
+
+def _unpickled(value: Any) -> Any:
+    """Return an array as it was before it was pickled, read-only; anything else as it is."""
+    if not isinstance(value, np.ndarray):
+        return value
+    array = native(value)
+    array.setflags(write=False)
+    return array
 
 
 def _without_entries(value: Any) -> bool:

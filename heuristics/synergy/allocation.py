@@ -43,8 +43,9 @@ def greedy_marginal(instance: SynergyAllocation) -> SynergyAllocationPlan:
     throughput for each added fraction of the cluster's CPUs and memory is taken, as long as one
     fits.  Ties go to the lowest job.
 
-    Guarantee: with the default fair throughputs never below :func:`proportional`; none is known
-    relative to the optimum.  Complexity: O(U A) for U upgrades among A configurations.
+    Guarantee: with the default fair throughputs never below :func:`proportional`, and feasible where
+    the jobs' GPUs fit the cluster; none is known relative to the optimum.
+    Complexity: O(U A) for U upgrades among A configurations.
 
     References
     ----------

@@ -242,6 +242,20 @@ def test_arrays_are_read_only_however_the_record_was_made(made: Any) -> None:
         instance.servers = 2
 
 
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda i: pickle.loads(pickle.dumps(i)),
+        lambda i: dataclasses.replace(i, durations=pickle.loads(pickle.dumps(i.durations))),
+    ],
+)
+def test_numbers_have_numpys_own_types_after_pickling(made: Any) -> None:
+    """A pickle's type is equal but another object, with which ``np.maximum.at`` is thirty times slower."""
+    numbers = [array for array in arrays_of(made(depot())) if array.dtype.kind in "biuf"]
+    assert len(numbers) >= 5
+    assert all(array.dtype is np.dtype(array.dtype.type) for array in numbers)
+
+
 def test_the_callers_array_is_copied_and_stays_writable() -> None:
     mine = np.array([1.0, 2.0])
     instance = depot(durations=mine)

@@ -1,6 +1,7 @@
 """Dividing CPUs and memory among jobs: the fair share, dominated configurations, and its promises."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -253,6 +254,17 @@ def test_heuristics_keep_their_promises(instance: SynergyAllocation) -> None:
     assert values[0] <= values[1] + 1e-9
     assert values[1] <= values[2] * (1 + 1e-9) + 1e-9
     assert SynergyAllocationPlan.from_dict(json.loads(json.dumps(greedy.to_dict()))) == greedy
+
+
+def test_shares_of_more_gpus_than_there_are_promise_nothing() -> None:
+    """Two GPUs on a server of one: twice the server's memory is the job's share, and what needs least is in it."""
+    tables = {"configs": [[[0, 5, 5], [2, 3, 0]]], "fair_throughputs": [0]}
+    crowded = SynergyAllocation(**cluster_of(1, 1, 2.0, 4.0), gpu_demands=[2], **tables)
+    assert [one.rule for one in crowded.violations(greedy_marginal(crowded))] == ["memory"]
+    assert not fair_by_default(crowded)
+    roomy = replace(crowded, server_gpus=2)
+    assert fair_by_default(roomy)
+    assert not roomy.violations(greedy_marginal(roomy))
 
 
 def test_greedy_takes_the_best_rate_first() -> None:

@@ -22,7 +22,8 @@ def strategy(draw: st.DrawFn, *, max_servers: int = 3, max_gpus: int = 4, max_co
 
 
 OWED_MORE = "jobs can be owed more throughput than their share gives them"
-FEASIBLE = BreaksOnly((), fair_by_default, "where no job is owed more than its share gives it")
+WHERE = "where the jobs' GPUs fit and no job is owed more than its share gives it"
+FEASIBLE = BreaksOnly((), fair_by_default, WHERE)
 
 
 def _least(instance: SynergyAllocation, job: int) -> int:
@@ -77,7 +78,7 @@ ENTRY = sensitive_entry(
             infeasible_because=OWED_MORE,
             promises=(
                 FEASIBLE,
-                NeverWorseThan("proportional", fair_by_default, "where no job is owed more than its share gives it"),
+                NeverWorseThan("proportional", fair_by_default, WHERE),
                 Holds("what needs least is upgraded where that adds most for its resources", _least_upgraded),
             ),
         ),
