@@ -6,8 +6,8 @@ out: where a model finds no such GPU, they return None.
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Iterable
 
 import numpy as np
 
@@ -310,17 +310,18 @@ class _Divisions:
         models = np.flatnonzero((self.gpus == one) | (self.gpus == other))
         if not len(models):
             return False
-        on_one = self.gpus[models] == one
         # (k, d): whether each model is on the first of the two, in each division.
-        sides = _all_sides(len(models)) if len(models) <= MOST_SPLIT else _near_sides(on_one)
-        first, second = self._after(models, sides, one), self._after(models, ~sides, other)
+        sides = _all_sides(len(models)) if len(models) <= MOST_SPLIT else _near_sides(self.gpus[models] == one)
+        own = np.array([instance.sizes[models], instance.weights[models]])
+        none = np.zeros_like(own)
+        held = _sums(sides, np.concatenate([own, none]), np.concatenate([none, own]))
+        first, second = self._after(one, *held[:2]), self._after(other, *held[2:])
         worst = np.maximum(first, second)
         if math.isfinite(instance.move_limit):
             others = instance.moved(PrismPlacementPlan(gpus=self.gpus))
             others[models] = False
-            moved = np.where(sides, _away(instance, models, one)[:, None], _away(instance, models, other)[:, None])
-            total = float(instance.sizes[others].sum()) + _added(moved)
-            worst = np.where(total <= instance.move_limit, worst, np.inf)
+            moved = _sums(sides, _away(instance, models, one), _away(instance, models, other))
+            worst = np.where(float(instance.sizes[others].sum()) + moved <= instance.move_limit, worst, np.inf)
         if rng is None:
             number = int(worst.argmin())
             if not worst[number] < max(self.pressures[one], self.pressures[other]) * (1 - GAIN):
@@ -334,18 +335,18 @@ class _Divisions:
         self.pressures[one], self.pressures[other] = first[number], second[number]
         return True
 
-    def _after(self, models: IntArray, there: BoolArray, gpu: int) -> FloatArray:
+    def _after(self, gpu: int, taken: FloatArray, weight: FloatArray) -> FloatArray:
         """(d,) float: the pressure of a GPU in each division; infinite where it has no room."""
-        instance = self._instance
-        left = instance.memory[gpu] - _added(np.where(there, instance.sizes[models][:, None], 0.0))
-        weight = _added(np.where(there, instance.weights[models][:, None], 0.0))
+        left = self._instance.memory[gpu] - taken
         after: FloatArray = np.divide(weight, left, out=np.full(len(left), np.inf), where=left > 0)
         return after
 
 
+@functools.cache
 def _all_sides(count: int) -> BoolArray:
     """(k, 2^k) bool: all divisions of so many models."""
     sides: BoolArray = (np.arange(2**count) >> np.arange(count)[:, None]) & 1 == 1
+    sides.setflags(write=False)
     return sides
 
 
@@ -366,9 +367,7 @@ def _away(instance: PrismPlacement, models: IntArray, gpu: int) -> FloatArray:
     return away
 
 
-def _added(rows: Iterable[FloatArray]) -> FloatArray:
-    """Add up rows, in their order: the same sums on every machine."""
-    total = np.zeros(0)
-    for number, row in enumerate(rows):
-        total = row.copy() if not number else total + row
-    return total
+def _sums(sides: BoolArray, on: FloatArray, off: FloatArray) -> FloatArray:
+    """(..., d) float: what the models add up to, (..., k) ``on`` those on the first GPU and ``off`` the others."""
+    sums: FloatArray = np.add.reduce(np.where(sides, on[..., None], off[..., None]), axis=-2)
+    return sums
