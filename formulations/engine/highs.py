@@ -272,7 +272,8 @@ class Session:
             self._checked(self._highs.setSolution(point), "taking the start point")
         if program.is_mip:
             ways = [_USUAL, _WITHOUT_PRESOLVE] if presolve else [_WITHOUT_PRESOLVE]
-            return self._verified(program, self._solve(program, ways), presolve)
+            found = self._verified(program, self._solve(program, ways), presolve)
+            return found if start is None else self._beside(program, found, start)
         first = first_options(program, interior_rows) if cold else _USUAL
         usual = [_INTERIOR, _USUAL] if first is _INTERIOR else [_USUAL] if presolve else [_WITHOUT_PRESOLVE, _USUAL]
         return self._solve(program, [*usual, _CAREFUL, _RESCALED])
@@ -353,6 +354,16 @@ class Session:
             return _unconfirmed(first, spent)
         other = Session(time_limit=left, threads=self._threads, verify=False)
         return reconciled(program, first, other._second_way(program, first.x, presolve))
+
+    def _beside(self, program: LinearProgram, found: Result, start: FloatArray) -> Result:
+        """Return what was found, or the point that the search began with where that shows it to be wrong."""
+        known = Result("feasible", start, _best(program), None, 0.0, "The start point")
+        if len(start) != program.num_cols or not found.proof or not _refuted(program, found, known):
+            return found
+        point, _ = self._point(program, start)
+        if point is None or not _refuted(program, found, known := replace(known, x=point)):
+            return found
+        return reconciled(program, found, known)
 
     def _verified(self, program: LinearProgram, first: Result, presolved: bool) -> Result:
         """Return a proof of a mixed-integer program checked a second way, as far as there is time for it."""

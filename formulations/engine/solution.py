@@ -214,10 +214,19 @@ def judged(
         What the search was given to start from, for one that ends with less.
     broken : list of Violation, optional
         The instance's verdict on the plan, where it has been asked.
+
+    Raises
+    ------
+    SolverError
+        When the plan, or the start, is worth more than is said to be proven, or there is none though that is feasible.
     """
     status: Status = result.status
     message, objective = result.message, None
     offered = formulation(instance.problem)
+    size = _size(result.certificate, program, result.x)
+    if start is not None and result.proof and not instance.violations(start):
+        # The bound of what is infeasible is one that every plan beats.
+        _refuse_contradiction(instance, instance.objective(start), result.bound, size)
     if status == "infeasible" and offered.explain is not None and not offered.explain_first:
         try:
             why = offered.explain(instance)
@@ -236,9 +245,7 @@ def judged(
             status, plan = "unknown", None
         else:
             objective = instance.objective(plan)
-            if _beats(objective, result.bound, instance.sense, _size(result.certificate, program, result.x)):
-                why = _contradiction(objective, result.bound, instance.sense)
-                raise SolverError(f"{instance.problem}, instance {instance.digest}: {why}")
+            _refuse_contradiction(instance, objective, result.bound, size)
             if status == "optimal" and not agree(objective, result.bound):
                 status = "feasible"
                 message += "; the plan's own value is not at the bound"
@@ -293,6 +300,13 @@ def _size(certificate: Certificate | None, program: LinearProgram | None, x: Flo
     if program is None or x is None or len(x) != program.num_cols:
         return 0.0
     return float(np.abs(program.cost * x).sum())
+
+
+def _refuse_contradiction(instance: Instance[Any], objective: float, bound: float, size: float) -> None:
+    """Raise where a plan of the instance is worth more than is said to be proven."""
+    if _beats(objective, bound, instance.sense, size):
+        why = _contradiction(objective, bound, instance.sense)
+        raise SolverError(f"{instance.problem}, instance {instance.digest}: {why}")
 
 
 def _contradiction(objective: float, bound: float, sense: Sense) -> str:

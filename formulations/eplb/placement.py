@@ -2,11 +2,11 @@
 
 What a replica carries depends on how many its expert has, so those are chosen first:
 
-    min   sum_v greatest[v] / (vectors)  +  move_price * sum_{i,g} moved[i, g]
+    min   unit * sum_v greatest[v] / (vectors)  +  move_price * sum_{i,g} moved[i, g]
     s.t.  one_count[i]:    sum_c has[i, c]  ==  1
           all_placed[i, c]:  sum_g placed[i, c, g]  ==  c * has[i, c]
           slots[g]:        sum_{i,c} placed[i, c, g]  ==  slots
-          gpu_load[v, g]:  sum_{i,c} loads[v, i] / c * placed[i, c, g]  <=  greatest[v]
+          gpu_load[v, g]:  sum_{i,c} loads[v, i] / c / unit * placed[i, c, g]  <=  greatest[v]
           identical_gpus[g]:  the same sum of g, by the first loads  >=  that of g + 1
           one_node[q]:     sum_n on[q, n]  ==  1
           with_group[i, c, n]:  sum_{g of n} placed[i, c, g]  <=  c * on[group of i, n]
@@ -14,7 +14,8 @@ What a replica carries depends on how many its expert has, so those are chosen f
           moves:           sum_{i,g} moved[i, g]  <=  move_limit
           has[i, c], on[q, n] in {0, 1},   placed[i, c, g] whole, from 0 to c, or to 1 with one_per_gpu
 
-over the counts c that leave every other expert a replica.  Where the worst of several vectors of loads counts, there is
+over the counts c that leave every other expert a replica.  The ``unit`` of loads is 1, but for loads so large or so
+small that a solver's tolerances would not suit them.  Where the worst of several vectors of loads counts, there is
 one ``greatest`` for all of them.  Groups and nodes are there where there are several nodes, and moves where they cost
 something or are limited.  The rows of identical GPUs only remove copies of the same plan, on each node by itself, and
 are left out where GPUs differ by what they hold; deactivate ``identical_gpus`` before adding constraints that tell
@@ -31,6 +32,7 @@ import pyomo.environ as pyo
 
 from formulations.engine.linear import weighted_sum
 from formulations.engine.protocol import Formulation
+from formulations.engine.scaling import unit
 from formulations.engine.sets import RangeSet, Set
 from instances.eplb.placement import EplbPlacement, EplbPlacementPlan
 from instances.schema import FloatArray, IntArray
@@ -76,9 +78,9 @@ def build(instance: EplbPlacement) -> pyo.ConcreteModel:
     model.all_placed = pyo.Constraint(model.EXPERTS * model.COUNTS, rule=all_placed)
     pieces = list(model.EXPERTS * model.COUNTS)
     on = [[model.placed[expert, count, gpu] for expert, count in pieces] for gpu in model.GPUS]
-    load = {}
+    load, size = {}, unit(instance.vectors)
     for vector in model.VECTORS:
-        shares = [float(instance.vectors[vector, expert]) / count for expert, count in pieces]
+        shares = [float(instance.vectors[vector, expert]) / size / count for expert, count in pieces]
         load.update({(vector, gpu): weighted_sum(shares, on[gpu]) for gpu in model.GPUS})
 
     def gpu_load(model: pyo.ConcreteModel, vector: int, gpu: int) -> object:
@@ -87,7 +89,7 @@ def build(instance: EplbPlacement) -> pyo.ConcreteModel:
     model.slots = pyo.Constraint(model.GPUS, rule=lambda _, gpu: pyo.quicksum(on[gpu]) == instance.slots)
     model.gpu_load = pyo.Constraint(model.VECTORS * model.GPUS, rule=gpu_load)
     model.identical_gpus = pyo.Constraint(model.NEXT, rule=lambda _, gpu: load[0, gpu] >= load[0, gpu + 1])
-    value = pyo.quicksum(model.greatest[level] for level in model.LEVELS) / len(model.LEVELS)
+    value = size * pyo.quicksum(model.greatest[level] for level in model.LEVELS) / len(model.LEVELS)
     if instance.num_nodes > 1:
         _add_nodes(model, instance)
     if instance.counts_moves:
@@ -140,6 +142,7 @@ def write(model: pyo.ConcreteModel, plan: EplbPlacementPlan) -> None:
     """Set the variables to ``plan``, as a point to start the search from; GPUs are exchanged so that loads fall."""
     instance: EplbPlacement = model.instance
     loads = np.array([instance.gpu_loads(plan, vector) for vector in range(len(instance.vectors))])
+    loads /= unit(instance.vectors)
     order = np.arange(instance.num_gpus)
     if not instance.counts_moves:
         order = np.lexsort((-loads[0], order // instance.gpus_per_node))

@@ -339,15 +339,20 @@ class _Exchanges:
         self._move(other, server, pair[1])
         return True
 
-    def _best_pair(self, one: int, other: int, places: list[tuple[float, float, FloatArray]]) -> tuple[int, int] | None:
-        """Return the fastest pair of configurations, if faster than theirs, by parts of each job and room in places."""
+    def _best_pair(
+        self, one: int, other: int, places: list[tuple[float, float, FloatArray]], worth: float = 1.0
+    ) -> tuple[int, int] | None:
+        """Return the fastest pair of configurations, if faster than theirs, by parts of each job and room in places.
+
+        Of their throughput counts the part that is ``worth``.
+        """
         first, second = self._tables[one], self._tables[other]
         both = first[:, None, THROUGHPUT] + second[:, THROUGHPUT]
         for part, rest, room in places:
             needed = part * first[:, None, :THROUGHPUT] + rest * second[:, :THROUGHPUT]
             both = np.where((needed <= room).all(axis=2), both, -np.inf)
         at = divmod(int(both.argmax()), both.shape[1])
-        if both[at] <= self._throughput([one, other]) * (1 + ROUNDING):
+        if not float(both[at]) * worth > self._throughput([one, other]) * (1 + ROUNDING):
             return None
         return int(self._rows[one][at[0]]), int(self._rows[other][at[1]])
 
@@ -362,7 +367,8 @@ class _Exchanges:
             self._left[server] + self._held(job)[:THROUGHPUT] + self._slack
             for job, server in zip((one, other), servers, strict=True)
         ]
-        pair = self._best_pair(one, other, [(part, 1 - part, rooms[0]), (1 - part, part, rooms[1])])
+        kept = 1 - self.instance.split_penalty
+        pair = self._best_pair(one, other, [(part, 1 - part, rooms[0]), (1 - part, part, rooms[1])], kept)
         if pair is None:
             return False
         for job, server, config in zip((one, other), servers, pair, strict=True):

@@ -333,6 +333,21 @@ def test_the_limit_is_left_to_steps_that_look_at_the_clock(monkeypatch: pytest.M
     assert not asked
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("factor", [2.0**40, 2.0**-40])
+def test_loads_in_any_unit_have_one_optimum(seed: int, factor: float) -> None:
+    """Vectors and moves are for the one model, whose rows had 1 for the greatest load beside 1e13 for a replica."""
+    rng = np.random.default_rng(seed)
+    loads = np.round(rng.lognormal(size=(3, 6)) * 100)
+    held = fewest_extra(EplbPlacement(loads=rng.permutation(loads[0]), num_gpus=4, slots=2)).replicas
+    fields: dict[str, Any] = {"num_gpus": 4, "slots": 2, "aggregate": "mean", "current": held, "move_limit": 2.0}
+    instance = EplbPlacement(loads=loads[0], more_loads=loads[1:], **fields)
+    other = EplbPlacement(loads=loads[0] * factor, more_loads=loads[1:] * factor, **fields)
+    best, found = formulations.solve(instance), formulations.solve(other)
+    assert (best.status, found.status) == ("optimal", "optimal")
+    assert found.objective == pytest.approx(best.objective * factor, rel=1e-9)
+
+
 @pytest.mark.parametrize("one_per_gpu", [False, True])
 def test_methods_agree_on_instances_drawn(one_per_gpu: bool) -> None:
     for seed, kind in product(range(2), ("zipf", "hot", "layer")):

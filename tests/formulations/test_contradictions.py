@@ -104,6 +104,19 @@ def test_a_judge_that_values_a_plan_too_highly_is_caught(monkeypatch: pytest.Mon
         formulations.solve(instance)
 
 
+@pytest.mark.parametrize(("status", "bound"), [("infeasible", math.inf), ("unknown", 250.0)])
+def test_the_start_against_what_is_said_to_be_proven(status: str, bound: float) -> None:
+    instance = three_jobs()
+    best = formulations.solve(instance)
+    assert best.objective is not None
+    assert best.objective < 250
+    with pytest.raises(SolverError, match=rf"gavel\.makespan, instance {instance.digest}: a plan worth 200"):
+        ended(instance, status, bound=bound, start=best.plan)
+    late = Allocation(time_fractions=np.full((3, 2), 2.0))
+    assert instance.violations(late) != []
+    assert ended(instance, "infeasible", bound=math.inf, start=late).status == "infeasible"
+
+
 # --- plans at hand --------------------------------------------------------------------------------
 
 

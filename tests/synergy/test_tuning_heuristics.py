@@ -304,6 +304,19 @@ def test_two_jobs_are_split_in_halves_over_both_servers() -> None:
     assert not search.improve(0, 2)
     whole = _Exchanges(replace(instance, allow_split=False), apart)
     assert not whole.improve(0, 1)
+    # Of 8 a loss of a half leaves 4, and of four fifths 1.6, beside 2 as they are.
+    for loss, better in [(0.5, True), (0.8, False)]:
+        assert _Exchanges(replace(instance, split_penalty=loss), apart).improve(0, 1) == better
+
+
+def test_what_is_fair_by_configurations_can_be_below_shares_where_splits_cost() -> None:
+    """Two jobs at their best leave two cores and two GPUs on either server, and a job for four is split there."""
+    hungry, modest = [[4, 0, 2], [6, 0, 3]], [[4, 0, 2]]
+    instance = Tuning(**cluster_of(2, 4, 8, 0), gpu_demands=[2] * 4, configs=[hungry, hungry, modest, modest])
+    for loss, worth in [(0.0, 8.0), (1.0, 4.0)]:
+        priced = replace(instance, split_penalty=loss)
+        assert priced.objective(proportional(priced)) == 8
+        assert [priced.objective(rule(priced)) for rule in (tune, balanced_tune, local_search)] == [worth] * 3
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -191,6 +191,25 @@ def test_a_plan_where_there_was_said_to_be_none(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("claimed", ["infeasible", "optimal"])
+def test_two_wrong_runs_are_caught_by_the_point_that_they_began_with(
+    monkeypatch: pytest.MonkeyPatch, claimed: str
+) -> None:
+    best = Session().run(program()).x
+    assert best is not None
+
+    def wrong(arrays: LinearProgram) -> Result:
+        return worse(arrays) if claimed == "optimal" else Result("infeasible", None, -math.inf, None, 0, "", "two runs")
+
+    planted(monkeypatch, wrong)
+    with pytest.warns(SolverDisagreement, match="another run, wrong"):
+        found = Session(verify=False).run(program(), start=best)
+    assert (found.status, found.proof, found.bound) == ("feasible", "", math.inf)
+    assert program().objective(found.x) == pytest.approx(BEST)
+    # One that is no point proves nothing.
+    assert Session(verify=False).run(program(), start=np.ones(12)).proof == wrong(program()).proof
+
+
+@pytest.mark.parametrize("claimed", ["infeasible", "optimal"])
 def test_a_wrong_second_run_does_not_spoil_the_first(monkeypatch: pytest.MonkeyPatch, claimed: str) -> None:
     def wrong(arrays: LinearProgram) -> Result:
         if claimed == "infeasible":

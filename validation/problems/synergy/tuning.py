@@ -67,6 +67,11 @@ def _owed_no_more(instance: Tuning) -> bool:
     return instance.allow_split and fair_by_default(instance)
 
 
+def _splits_cost_nothing(instance: Tuning) -> bool:
+    """Return whether that is so, and a job that is split is as fast as a whole one."""
+    return _owed_no_more(instance) and not instance.penalised.any()
+
+
 class _Servers:
     """What is free on servers, in GPUs, CPU cores and memory, and what jobs have of them."""
 
@@ -236,7 +241,11 @@ def _tuned(*, balanced: bool = False, upgrades: bool = True) -> Callable[[Tuning
 LEFT_OUT = BreaksOnly(("placed",))
 SKIPPED = BreaksOnly(("placed", "fair_throughput"))
 SPLIT = BreaksOnly((), _owed_no_more, "where jobs may be split and none is owed more than its share gives it")
-NOT_BELOW_SHARES = NeverWorseThan("proportional", _owed_no_more, SPLIT.when)
+NOT_BELOW_SHARES = NeverWorseThan(
+    "proportional",
+    _splits_cost_nothing,
+    "where jobs may be split at no loss and none is owed more than its share gives it",
+)
 
 
 ENTRY = sensitive_entry(
