@@ -235,6 +235,11 @@ class Front:
         took = [self.rows[self.middle, algorithm]["seconds"] for algorithm in (self.exact, heuristic)]
         return float(took[0] / max(took[1], 1e-9))
 
+    @property
+    def fastest(self) -> str:
+        """The heuristic that takes least at the middle size, at the median."""
+        return min(self.entry.heuristics, key=lambda one: self.rows[self.middle, one]["seconds"])
+
     def fast(self, heuristic: str) -> bool:
         """Whether it takes so few seconds at the largest size."""
         return bool(self.rows[self.drawn[-1], heuristic]["longest"] <= FAST)

@@ -78,6 +78,11 @@ def test_pages_are_written_anew(tmp_path: Any) -> None:
     assert "\n\nThe problem.\n\n## Heuristics\n\nSome.\n\n## The front\n\nMeasured " in page
     assert "`python -m benchmarks fronts --docs docs --limit 1 --count 2`" in " ".join(page.split())
     assert "| `exact_rule` | 1%, 3%; 1 ms | 0%, 0%; 1 ms | 0%, 0%; 1 ms | 0%, 0%; 1 ms |\n" in page
+    assert "takes 1/300 of the exact solve's, which is short enough, and is fast enough at" in " ".join(page.split())
+    close, *others = CATALOGUE[PROBLEM].heuristics
+    worse = [answered(name, [0.5] * 3, 0.1 / at) for at, name in enumerate(others, 2)]
+    slow = fronts.paged(PAGE, front(answered(close, [0.0] * 3, 0.1), *worse), kept, setup)
+    assert f"not short enough (the fastest of all, `{others[-1]}`, takes 1/" in " ".join(slow.split())
     assert page.endswith("two_job.svg)\n\n## As printed / as built\n\n- This.\n")
     rules = [answered(name, [0.0, 0.0, 0.3], 0.001) for name in CATALOGUE[PROBLEM].heuristics]
     again = fronts.paged(page, front(*rules), kept, setup)
