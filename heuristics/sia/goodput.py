@@ -367,26 +367,30 @@ class _Choices:
         free, rates = np.where(more <= 0, gains, 0.0), gains / np.maximum(more, 1)
         room = np.append(left, 0)[self.types]
         fitting = np.where(needed <= room[:, None], rates, 0.0)
+        able = np.asarray(free.any(axis=0))
         while True:
+            scores = fitting
             # Changes that take no more GPUs come before all others.
-            scores = np.where(needed <= room[:, None], free, 0.0) if free.any() else free
-            if not scores.any():
-                scores = fitting
+            if able.any() and (first := np.where(needed <= room[:, None], free, 0.0)).any():
+                scores = first
             best = scores.max(axis=0)
             job = int(best.argmax())
             if best[job] <= 0:
                 return held
             choice = int(scores[:, job].argmax())
-            kinds = self.types[[held[job], choice]]
-            left = left + self.sizes[held[job]] - self.sizes[choice]
-            room = np.append(left, 0)[self.types]
+            kinds = {int(self.types[held[job]]), int(self.types[choice])} - {-1}
+            before, left = left, left + self.sizes[held[job]] - self.sizes[choice]
             held[job] = choice
             gain, more, needed[:, job] = self._changes(job, held)
             free[:, job], rates[:, job] = np.where(more <= 0, gain, 0.0), gain / np.maximum(more, 1)
-            fitting[:, job] = np.where(needed[:, job] <= room, rates[:, job], 0.0)
-            for kind in {*kinds.tolist()} - {-1}:
+            able[job] = free[:, job].any()
+            for kind in kinds:
                 rows = self.of_type[kind]
+                room[rows] = left[kind]
+                # What fits for all jobs before and after is as it was.
+                rows = rows[self.gpus[rows] > min(before[kind], left[kind])]
                 fitting[rows] = np.where(needed[rows] <= left[kind], rates[rows], 0.0)
+            fitting[:, job] = np.where(needed[:, job] <= room, rates[:, job], 0.0)
 
     def _changes(self, jobs: IntArray | int, held: IntArray) -> tuple[FloatArray, IntArray, IntArray]:
         """Gains of a job's changes, or 0, the GPUs that each takes more, and those that its type must have left."""
