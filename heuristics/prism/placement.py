@@ -27,6 +27,9 @@ HALVINGS = 40
 """Levels that are tried between the bound and the first plan."""
 DOUBLINGS = 60
 """Levels that are tried for a first plan."""
+BUDGET = 3000
+DIVISIONS = 25
+"""Divisions that are looked for by default at most, and for each model and GPU."""
 MOST_SPLIT = 12
 """Models on two GPUs of which all divisions are looked at; of more, single moves and exchanges only."""
 GAIN = 1e-9
@@ -163,7 +166,7 @@ def best_fit_level(instance: PrismPlacement) -> PrismPlacementPlan | None:
 
 
 def local_search(
-    instance: PrismPlacement, *, budget: int = 3000, rng: np.random.Generator | int = 0
+    instance: PrismPlacement, *, budget: int | None = None, rng: np.random.Generator | int = 0
 ) -> PrismPlacementPlan | None:
     """Divide the models of two GPUs anew between them, again and again, one of the two that of greatest pressure.
 
@@ -181,8 +184,8 @@ def local_search(
     Parameters
     ----------
     instance : PrismPlacement
-    budget : int
-        Divisions that are looked for.
+    budget : int, optional
+        Divisions that are looked for; by default 25 for each model and GPU, and at most 3,000.
     rng : Generator or int
         Source of randomness, or its seed.
 
@@ -191,6 +194,8 @@ def local_search(
     Ours.
     """
     rng = np.random.default_rng(rng)
+    if budget is None:
+        budget = min(BUDGET, DIVISIONS * instance.num_jobs * instance.num_gpus)
     best = _first(instance)
     if best is None or instance.num_gpus < 2 or not instance.weights.any():
         return best
