@@ -48,6 +48,27 @@ def test_as_close_as_one_likes(epsilon):
         assert value >= (1 - epsilon) * formulations.solve(instance).objective
 
 
+def test_rounding_does_not_end_the_search():
+    """All pairs of six jobs on two types: of all that is best, much is so at once, and slacks soon lie far apart."""
+    instance = Makespan(
+        throughputs=[[2, 2], [4, 0.5], [4, 2], [4, 2], [2.25, 2], [2, 2]],
+        num_workers=[8, 8],
+        pools=[0, 0],
+        pairs=[[one, other] for one in range(6) for other in range(one + 1, 6)],
+        pair_throughputs=[
+            [[4, 3.75], [1.25, 4]], [[2, 2], [1.25, 0.75]], [[2, 0], [2, 4]], [[1, 1.25], [2, 1.75]],
+            [[2, 2], [1.25, 2]], [[2, 4], [2, 3]], [[1.5, 2], [3, 3]], [[1, 0.25], [0.75, 1.5]], [[2, 3], [2, 2]],
+            [[1.25, 2], [4, 0.75]], [[2, 2], [0.75, 4]], [[4, 2], [2.75, 1]], [[4, 3.5], [0.5, 4]],
+            [[4, 0], [4, 2.5]], [[2, 2], [4, 0]],
+        ],
+        steps=[16, 15, 5, 16, 8, 8],
+    )  # fmt: skip
+    best = formulations.solve(instance).objective
+    assert best == pytest.approx(4)
+    for epsilon in (EPSILON, 1e-4, 1e-5):
+        assert instance.objective(makespan.interior_point(instance, epsilon=epsilon)) <= best / (1 - epsilon)
+
+
 @given(strategy("gavel.max_min_fairness"))
 @settings(max_examples=len(rounds(20)))
 def test_prices_limit_every_allocation(instance):
@@ -142,8 +163,8 @@ def test_an_epsilon_out_of_range_is_refused(policy):
             policy.interior_point(instance, epsilon=epsilon)
 
 
-@pytest.mark.parametrize("side", [1, 2, 3, 6, 10, 18, 32])
-def test_blocks_are_inverted_by_halves(side):
+@pytest.mark.parametrize("side", [2, 4, 10, 32])
+def test_blocks_are_inverted(side):
     rng = np.random.default_rng(side)
     some = rng.normal(size=(5, side, side + 3))
     blocks = some @ some.transpose(0, 2, 1)
