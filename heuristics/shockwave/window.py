@@ -335,7 +335,26 @@ def _filled(instance: Window, runs: BoolArray) -> BoolArray:
             continue
         runs[one, at] = True
         left[at] -= instance.scale_factors[one]
-    return runs
+    return _shortened(instance, runs, left)
+
+
+def _shortened(instance: Window, runs: BoolArray, left: IntArray) -> BoolArray:
+    """Give rounds with GPUs left to the job of the longest time left, as long as that gains."""
+    rounds, jobs = runs.sum(axis=1), np.arange(instance.num_jobs)
+    while True:
+        now = instance.times_after[jobs, rounds]
+        job = int(now.argmax())
+        room = np.where(runs[job], -1, left)
+        at = int(room.argmax())
+        if room[at] < instance.scale_factors[job]:
+            return runs
+        then = max(np.delete(now, job).max(initial=0.0), instance.times_after[job, rounds[job] + 1])
+        gain = np.diff(instance.utilities[job])[rounds[job]] + instance.remaining_penalty * (now[job] - then)
+        if gain <= 0:
+            return runs
+        runs[job, at] = True
+        rounds[job] += 1
+        left[at] -= instance.scale_factors[job]
 
 
 def _exchanged(instance: Window, runs: BoolArray) -> BoolArray:

@@ -181,6 +181,30 @@ def test_a_wide_job_has_rounds_that_many_narrow_ones_want() -> None:
     assert best >= instance.objective(priced) > best - 0.01 * abs(best)
 
 
+def test_an_idle_round_is_for_the_job_of_the_longest_time_left() -> None:
+    """Whose progress counts for nothing: of its 24 s a round takes 4, at 1/16 each."""
+    instance = Window(
+        num_gpus=3,
+        num_rounds=3,
+        round_duration=4.0,
+        rounds_past=1,
+        scale_factors=[3, 1, 4, 4],
+        epochs=[3, 5, 2, 6],
+        epochs_done=[0, 1, 1, 3],
+        epoch_durations=[3.5, 1.75, 2.0, 2.0],
+        times_left=[24.0, 24.0, 7.0, 5.0],
+        finish_limits=[math.inf] * 4,
+        weights=[0.0, 3.0, 2.0, 0.0],
+        points=[0.0, 1.0],
+        least_progress=0.015625,
+        remaining_penalty=0.0625,
+    )
+    plan = priced_rounds(instance)
+    assert plan is not None
+    assert instance.rounds_of(plan).tolist() == [1, 2, 0, 0]
+    assert instance.objective(plan) == pytest.approx(formulations.solve(instance).objective)
+
+
 def test_where_a_table_would_be_too_large_the_price_decides() -> None:
     # GPU-rounds of a table of the core are as many as its jobs' GPUs.
     drawn = generate(3, num_jobs=12, slack=None)
