@@ -350,7 +350,7 @@ def length(dim: str, dims: dict[str, int], bind: int | None = None) -> int | Non
 
 def native(array: NDArray[Any]) -> NDArray[Any]:
     """Return numbers with NumPy's own object for their type: with the equal one of a pickle ``ufunc.at`` is slow."""
-    return array.view(array.dtype.type) if array.dtype.kind in "biuf" else array
+    return np.asarray(array, array.dtype.type) if array.dtype.kind in "biuf" else array
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:

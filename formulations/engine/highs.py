@@ -358,12 +358,10 @@ class Session:
     def _beside(self, program: LinearProgram, found: Result, start: FloatArray) -> Result:
         """Return what was found, or the point that the search began with where that shows it to be wrong."""
         known = Result("feasible", start, _best(program), None, 0.0, "The start point")
-        if len(start) != program.num_cols or not found.proof or not _refuted(program, found, known):
+        if len(start) != program.num_cols or not _refuted(program, found, known):
             return found
-        point, _ = self._point(program, start)
-        if point is None or not _refuted(program, found, known := replace(known, x=point)):
-            return found
-        return reconciled(program, found, known)
+        known = replace(known, x=self._point(program, start)[0])
+        return reconciled(program, found, known) if _refuted(program, found, known) else found
 
     def _verified(self, program: LinearProgram, first: Result, presolved: bool) -> Result:
         """Return a proof of a mixed-integer program checked a second way, as far as there is time for it."""

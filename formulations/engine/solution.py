@@ -224,9 +224,11 @@ def judged(
     message, objective = result.message, None
     offered = formulation(instance.problem)
     size = _size(result.certificate, program, result.x)
-    if start is not None and result.proof and not instance.violations(start):
+    if start is not None:
         # The bound of what is infeasible is one that every plan beats.
-        _refuse_contradiction(instance, instance.objective(start), result.bound, size)
+        worth = instance.objective(start)
+        if _beats(worth, result.bound, instance.sense, size) and not instance.violations(start):
+            raise _contradicted(instance, worth, result.bound)
     if status == "infeasible" and offered.explain is not None and not offered.explain_first:
         try:
             why = offered.explain(instance)
@@ -245,7 +247,8 @@ def judged(
             status, plan = "unknown", None
         else:
             objective = instance.objective(plan)
-            _refuse_contradiction(instance, objective, result.bound, size)
+            if _beats(objective, result.bound, instance.sense, size):
+                raise _contradicted(instance, objective, result.bound)
             if status == "optimal" and not agree(objective, result.bound):
                 status = "feasible"
                 message += "; the plan's own value is not at the bound"
@@ -302,11 +305,10 @@ def _size(certificate: Certificate | None, program: LinearProgram | None, x: Flo
     return float(np.abs(program.cost * x).sum())
 
 
-def _refuse_contradiction(instance: Instance[Any], objective: float, bound: float, size: float) -> None:
-    """Raise where a plan of the instance is worth more than is said to be proven."""
-    if _beats(objective, bound, instance.sense, size):
-        why = _contradiction(objective, bound, instance.sense)
-        raise SolverError(f"{instance.problem}, instance {instance.digest}: {why}")
+def _contradicted(instance: Instance[Any], objective: float, bound: float) -> SolverError:
+    """Return the error of an instance's plan that is worth more than is said to be proven."""
+    why = _contradiction(objective, bound, instance.sense)
+    return SolverError(f"{instance.problem}, instance {instance.digest}: {why}")
 
 
 def _contradiction(objective: float, bound: float, sense: Sense) -> str:

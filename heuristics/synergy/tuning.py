@@ -347,12 +347,12 @@ class _Exchanges:
         Of their throughput counts the part that is ``worth``.
         """
         first, second = self._tables[one], self._tables[other]
-        both = first[:, None, THROUGHPUT] + second[:, THROUGHPUT]
+        both = worth * (first[:, None, THROUGHPUT] + second[:, THROUGHPUT])
         for part, rest, room in places:
             needed = part * first[:, None, :THROUGHPUT] + rest * second[:, :THROUGHPUT]
             both = np.where((needed <= room).all(axis=2), both, -np.inf)
         at = divmod(int(both.argmax()), both.shape[1])
-        if not float(both[at]) * worth > self._throughput([one, other]) * (1 + ROUNDING):
+        if both[at] <= self._throughput([one, other]) * (1 + ROUNDING):
             return None
         return int(self._rows[one][at[0]]), int(self._rows[other][at[1]])
 

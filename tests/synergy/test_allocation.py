@@ -17,6 +17,7 @@ from instances.synergy import from_matrix
 from instances.synergy.allocation import SynergyAllocation, SynergyAllocationPlan, from_mix, from_trace, generate
 from instances.synergy.sensitivity import undominated
 from instances.synergy.tuning import four_jobs
+from validation.problems.synergy.allocation import _shares_fit
 from validation.problems.synergy.allocation import strategy as allocations
 from validation.problems.synergy.sensitivity import fair_by_default
 
@@ -261,9 +262,9 @@ def test_shares_of_more_gpus_than_there_are_promise_nothing() -> None:
     tables = {"configs": [[[0, 5, 5], [2, 3, 0]]], "fair_throughputs": [0]}
     crowded = SynergyAllocation(**cluster_of(1, 1, 2.0, 4.0), gpu_demands=[2], **tables)
     assert [one.rule for one in crowded.violations(greedy_marginal(crowded))] == ["memory"]
-    assert not fair_by_default(crowded)
+    assert not _shares_fit(crowded)
     roomy = replace(crowded, server_gpus=2)
-    assert fair_by_default(roomy)
+    assert _shares_fit(roomy)
     assert not roomy.violations(greedy_marginal(roomy))
 
 

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heuristics.synergy import allocation as fast
+from instances.arithmetic import total
 from instances.synergy.allocation import SynergyAllocation, SynergyAllocationPlan, from_trace, generate
 from validation.catalogue import Heuristic, named
 from validation.kinds.promises import BreaksOnly, Holds, NeverWorseThan, Relabelled
@@ -22,8 +23,14 @@ def strategy(draw: st.DrawFn, *, max_servers: int = 3, max_gpus: int = 4, max_co
 
 
 OWED_MORE = "jobs can be owed more throughput than their share gives them"
-WHERE = "where the jobs' GPUs fit and no job is owed more than its share gives it"
-FEASIBLE = BreaksOnly((), fair_by_default, WHERE)
+
+
+def _shares_fit(instance: SynergyAllocation) -> bool:
+    """Return whether the jobs' GPUs fit the cluster, and none is owed more than its share gives it."""
+    return total(instance.gpu_demands) <= instance.num_gpus and fair_by_default(instance)
+
+
+FEASIBLE = BreaksOnly((), _shares_fit, "where the jobs' GPUs fit and no job is owed more than its share gives it")
 
 
 def _least(instance: SynergyAllocation, job: int) -> int:
@@ -78,7 +85,7 @@ ENTRY = sensitive_entry(
             infeasible_because=OWED_MORE,
             promises=(
                 FEASIBLE,
-                NeverWorseThan("proportional", fair_by_default, WHERE),
+                NeverWorseThan("proportional", fair_by_default, "where no job is owed more than its share gives it"),
                 Holds("what needs least is upgraded where that adds most for its resources", _least_upgraded),
             ),
         ),
