@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from instances.gavel.round_assignment import RoundAssignment, RoundAssignmentPlan
 from instances.gavel.sharing import Allocation, Sharing
@@ -17,7 +19,7 @@ __all__ = [
     "NEAR",
     "NEVER_SERVED",
     "ROUNDS",
-    "STEPS",
+    "SMOOTHING",
     "TAKEN",
     "Simulation",
     "greedy_priority",
@@ -35,16 +37,17 @@ NEVER_SERVED = 1e6
 """Stand-in for the infinite priority of a row that has a target and was never served: above every
 X / f of a mechanism of fewer rounds than this, and finite, so that priorities add up."""
 
-BUDGET = 400_000
+BUDGET = 200_000
 """Entries that the rounds of :func:`iterated_greedy` look at by default, all together."""
 ROUNDS = 300
 """Rounds of it at most."""
-TAKEN = 12
+TAKEN = 40
 """Rows that a round takes out at most."""
-NEAR = 16
-"""Entries for each job, those of the highest priority for each worker, among which it looks."""
-STEPS = 40
-"""Steps towards the least bound of prices."""
+NEAR = 4
+"""Entries for each job, those that lack least, among which it looks."""
+SMOOTHING = np.geomspace(0.3, 0.01, 100).reshape(4, 25)
+"""Smoothing of each step towards the least bound, by the mean priority of an entry; what is near is
+chosen anew before each row."""
 
 
 def greedy_priority(instance: RoundAssignment) -> RoundAssignmentPlan:
@@ -67,18 +70,18 @@ def greedy_priority(instance: RoundAssignment) -> RoundAssignmentPlan:
 def iterated_greedy(
     instance: RoundAssignment, *, budget: int = BUDGET, rng: np.random.Generator | int = 0
 ) -> RoundAssignmentPlan:
-    """Take entries by what they lack at prices of workers, and again where some rows are taken out: iterated greedy.
+    """Take entries by what they lack at prices of jobs and workers, and again where rows are out: iterated greedy.
 
-    At a price v[p] of each pool's workers a job is worth u[m], the most that an entry (row r, type j of pool p) of its
-    own has left, ``priority - scale_factor * v[p]``, half of that where it is a pair's.  No plan is worth more than
-    ``sum(u) + v @ num_workers``, and one with a certain entry less than that by what the entry lacks,
+    At prices u[m] >= 0 of jobs and v[p] >= 0 of workers an entry (row r, type j of pool p) lacks
 
         sum of u[m], m in r, + scale_factor[r] * v[p] - priority[r, j].
 
-    The prices are those of a subgradient method.  The plan is the best of Algorithm 1 and of the greedy orders by
-    priority for each worker and by what entries lack.  Then some of its rows, at random, are taken out, and the greedy
-    order by what entries lack, changed at random, fills what is free; the result is kept where it is worth no less.
-    Entries that lack more than lies between plan and bound are left out.
+    Where none lacks less than 0, no plan is worth more than ``sum(u) + v @ num_workers``, and one with a certain entry
+    less than that by what the entry lacks.  Prices of a low bound are found as Sinkhorn's: each entry counts as
+    ``exp(-lacks / smoothing)``, prices are moved by turns until jobs and workers are taken once, and the smoothing
+    falls.  The plan is the best of Algorithm 1 and of the greedy order by what entries lack.  Then some of its rows,
+    at random, are taken out, and that order, changed at random, fills what is free; the result is kept where it is
+    worth no less.  Entries that lack more than lies between plan and bound are left out.
 
     Guarantee: never worse than :func:`greedy_priority`.  Complexity: O(R log R) for R entries, and the budget.
 
@@ -92,37 +95,39 @@ def iterated_greedy(
     References
     ----------
     Ruiz and Stuetzle, "A simple and effective iterated greedy algorithm for the permutation flowshop scheduling
-    problem" (2007); Held, Wolfe, Crowder, "Validation of subgradient optimization" (1974).
+    problem" (2007); Cuturi, "Sinkhorn distances: lightspeed computation of optimal transport" (2013).
     """
     rng = np.random.default_rng(rng)
     entries = _Entries(instance)
     everything = np.arange(len(entries.priorities))
     best = entries.greedy(everything, -entries.priorities)
-    by_worker = entries.priorities / entries.workers
-    near = np.arange(len(by_worker))
-    if len(near) > NEAR * max(1, instance.num_jobs):
-        near = np.sort(np.argpartition(-by_worker, NEAR * instance.num_jobs)[: NEAR * instance.num_jobs])
-    near = near[entries.priorities[near] > 0]
-    if not near.size or not np.isfinite(entries.priorities.sum()):
+    unit = entries.value(best) / max(1, int((entries.priorities[best] > 0).sum()))
+    if not 0 < unit < np.inf:
         return entries.plan(best)
-    best = max(best, entries.greedy(near, -by_worker[near]), key=entries.value)
-    bound, lacks = entries.lacks(near, entries.value(best))
-    order = np.lexsort((-entries.priorities[near], lacks))
-    best = max(best, entries.greedy(near[order], np.arange(len(order))), key=entries.value)
+    bound, lacks = entries.lacks(unit)
+    near = _least(lacks, NEAR * instance.num_jobs)
+    near = near[entries.priorities[near] > 0]
+    lacks = lacks[near]
+    best = max(best, entries.greedy(near, lacks), key=entries.value)
     value = entries.value(best)
     for _ in range(ROUNDS):
         core = lacks <= bound - value
         near, lacks = near[core], lacks[core]
         budget -= len(near)
-        if budget < 0 or not near.size or not best:
+        if budget < 0 or not near.size:
             break
         chosen = np.array(best)
         kept = rng.permutation(chosen)[rng.integers(1, 1 + min(TAKEN, len(chosen))) :]
-        noise = rng.exponential(float(lacks.mean()) * rng.random() + 1e-9 * value / len(best), len(near))
+        noise = rng.exponential(float(lacks.mean()) * rng.random() + 1e-9 * unit, len(near))
         found = entries.greedy(near, lacks + noise, kept.tolist())
         if entries.value(found) >= value:
             best, value = found, entries.value(found)
     return entries.plan(entries.greedy(everything, -entries.priorities, best))
+
+
+def _least(keys: FloatArray, count: int) -> IntArray:
+    """Return where the least keys are, in ascending order of places."""
+    return np.arange(len(keys)) if len(keys) <= count else np.sort(np.argpartition(keys, count)[:count])
 
 
 class _Entries:
@@ -186,36 +191,40 @@ class _Entries:
             left, some = np.array(free), later
         return chosen
 
-    def lacks(self, some: IntArray, value: float) -> tuple[float, FloatArray]:
-        """Return the least bound found on some entries, and what each lacks there, where one plan has that value."""
-        first, second, workers, pools = self.first[some], self.second[some], self.workers[some], self.pools[some]
-        share = np.where(first == second, 1.0, 0.5)
-        most = self.instance.num_workers.astype(float)
-        prices, bound, best = np.zeros(len(most)), np.inf, (np.zeros(0), np.zeros(0))
-        for _ in range(STEPS):
-            left = share * (self.priorities[some] - workers * prices[pools])
-            worth = np.zeros(self.instance.num_jobs)
-            np.maximum.at(worth, first, left)
-            np.maximum.at(worth, second, left)
-            reached = float(worth.sum() + prices @ most)
-            if reached < bound:
-                bound, best = reached, (prices, worth)
-            wanted = np.zeros(len(most))
-            for jobs in (first, second):
-                # One entry a job, of those that are worth most to it.
-                taken = np.flatnonzero((left > 0) & (left >= worth[jobs]))
-                taken = taken[np.unique(jobs[taken], return_index=True)[1]]
-                wanted += np.bincount(
-                    pools[taken], (share * workers)[taken] * np.where(first == second, 0.5, 1.0)[taken], len(most)
-                )
-            over = wanted - most
-            size = float(over @ over)
-            if size == 0 or reached <= value:
-                break
-            prices = np.maximum(prices + (reached - value) / size * over, 0.0)
-        prices, worth = best
-        pair = np.where(first == second, 0.0, worth[second])
-        return bound, worth[first] + pair + workers * prices[pools] - self.priorities[some]
+    def lacks(self, unit: float) -> tuple[float, FloatArray]:
+        """Return a bound on all plans and what each entry lacks at its prices; smoothing goes by the unit."""
+        jobs, most = self.instance.num_jobs, self.instance.num_workers.astype(float)
+        # A row of one job has the job after the last, of price 0, for a second.
+        single = self.first == self.second
+        columns = (self.first, np.where(single, jobs, self.second), self.workers, self.pools, self.priorities / unit)
+
+        def lacking(columns: Sequence[NDArray[Any]]) -> FloatArray:
+            first, second, held, pools, worth = columns
+            return np.asarray(of_jobs[first] + of_jobs[second] + held * of_pools[pools] - worth)
+
+        of_jobs, of_pools = np.zeros(jobs + 1), np.zeros(len(most))
+        start, share = np.zeros(jobs + 1), np.where(single, 1.0, 0.5)
+        for ends in columns[:2]:
+            np.maximum.at(start, ends, -share * lacking(columns))
+        of_jobs[:jobs] = start[:jobs]
+        for row in SMOOTHING:
+            near = _least(lacking(columns), NEAR * jobs)
+            some = [column[near] for column in columns]
+            ends, held, pools = np.concatenate(some[:2]), some[2], some[3]
+            for smoothing in row:
+                chosen = np.exp(np.minimum(-lacking(some) / smoothing, 30.0))
+                taken = np.maximum(np.bincount(ends, np.tile(chosen, 2), jobs + 1)[:jobs], 1e-30)
+                of_jobs[:jobs] = np.maximum(0.0, of_jobs[:jobs] + smoothing / 2 * np.log(taken))
+                chosen = held * np.exp(np.minimum(-lacking(some) / smoothing, 30.0))
+                used = np.maximum(np.bincount(pools, chosen, len(most)), 1e-9)
+                step = used / np.maximum(np.bincount(pools, held * chosen, len(most)), 1e-9)
+                of_pools = np.maximum(0.0, of_pools + smoothing * step * np.log(used / np.maximum(most, 1.0)))
+        # Prices of jobs fall, or rise, until one of the entries of each lacks nothing and none less.
+        spare = np.full(jobs + 1, np.inf)
+        for ends in columns[:2]:
+            np.minimum.at(spare, ends, share * lacking(columns))
+        of_jobs[:jobs] = np.maximum(0.0, of_jobs - spare)[:jobs]
+        return unit * float(of_jobs.sum() + of_pools @ most), unit * lacking(columns)
 
 
 def matching_round(instance: RoundAssignment) -> RoundAssignmentPlan | None:
