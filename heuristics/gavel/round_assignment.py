@@ -16,6 +16,8 @@ from instances.schema import BoolArray, FloatArray, IntArray
 
 __all__ = [
     "BUDGET",
+    "EXACT",
+    "EXCHANGES",
     "NEAR",
     "NEVER_SERVED",
     "ROUNDS",
@@ -37,10 +39,14 @@ NEVER_SERVED = 1e6
 """Stand-in for the infinite priority of a row that has a target and was never served: above every
 X / f of a mechanism of fewer rounds than this, and finite, so that priorities add up."""
 
-BUDGET = 200_000
+BUDGET = 100_000
 """Entries that the rounds of :func:`iterated_greedy` look at by default, all together."""
 ROUNDS = 300
 """Rounds of it at most."""
+EXCHANGES = 100
+"""Exchanges in a row at most."""
+EXACT = 1e-12
+"""Part of its priority from which on an exchange for an entry gains."""
 TAKEN = 40
 """Rows that a round takes out at most."""
 NEAR = 4
@@ -79,9 +85,10 @@ def iterated_greedy(
     Where none lacks less than 0, no plan is worth more than ``sum(u) + v @ num_workers``, and one with a certain entry
     less than that by what the entry lacks.  Prices of a low bound are found as Sinkhorn's: each entry counts as
     ``exp(-lacks / smoothing)``, prices are moved by turns until jobs and workers are taken once, and the smoothing
-    falls.  The plan is the best of Algorithm 1 and of the greedy order by what entries lack.  Then some of its rows,
-    at random, are taken out, and that order, changed at random, fills what is free; the result is kept where it is
-    worth no less.  Entries that lack more than lies between plan and bound are left out.
+    falls.  The plan is the best of Algorithm 1 and of the greedy order by what entries lack, improved by exchanges: an
+    entry comes in, and those of its jobs go out.  Then some of its rows, at random, are taken out, that order, changed
+    at random, fills what is free, and exchanges improve it; the result is kept where it is worth no less.  Entries that
+    lack more than lies between plan and bound are left out.
 
     Guarantee: never worse than :func:`greedy_priority`.  Complexity: O(R log R) for R entries, and the budget.
 
@@ -108,7 +115,7 @@ def iterated_greedy(
     near = _least(lacks, NEAR * instance.num_jobs)
     near = near[entries.priorities[near] > 0]
     lacks = lacks[near]
-    best = max(best, entries.greedy(near, lacks), key=entries.value)
+    best = entries.exchanged(near, max(best, entries.greedy(near, lacks), key=entries.value))
     value = entries.value(best)
     for _ in range(ROUNDS):
         core = lacks <= bound - value
@@ -119,7 +126,7 @@ def iterated_greedy(
         chosen = np.array(best)
         kept = rng.permutation(chosen)[rng.integers(1, 1 + min(TAKEN, len(chosen))) :]
         noise = rng.exponential(float(lacks.mean()) * rng.random() + 1e-9 * unit, len(near))
-        found = entries.greedy(near, lacks + noise, kept.tolist())
+        found = entries.exchanged(near, entries.greedy(near, lacks + noise, kept.tolist()))
         if entries.value(found) >= value:
             best, value = found, entries.value(found)
     return entries.plan(entries.greedy(everything, -entries.priorities, best))
@@ -190,6 +197,30 @@ class _Entries:
             running[list(busy)] = True
             left, some = np.array(free), later
         return chosen
+
+    def exchanged(self, some: IntArray, chosen: list[int]) -> list[int]:
+        """Return the entries chosen, with one of some in for the one or two of its jobs, as long as that gains most."""
+        first, second, workers, pools = self.first[some], self.second[some], self.workers[some], self.pools[some]
+        # A job that is idle has the entry after the last, which is worth nothing and holds no worker.
+        idle = len(self.priorities)
+        worth, held, place = np.append(self.priorities, 0.0), np.append(self.workers, 0), np.append(self.pools, -1)
+        holder, left = np.full(self.instance.num_jobs, idle), self.instance.num_workers.copy()
+        holder[self.first[chosen]] = holder[self.second[chosen]] = chosen
+        np.subtract.at(left, self.pools[chosen], self.workers[chosen])
+        for _ in range(EXCHANGES if some.size else 0):
+            one = holder[first]
+            other = np.where(holder[second] == one, idle, holder[second])
+            free = left[pools] + held[one] * (place[one] == pools) + held[other] * (place[other] == pools)
+            gain = np.where(workers <= free, worth[some] - worth[one] - worth[other], 0.0)
+            best = int(gain.argmax())
+            if gain[best] <= EXACT * worth[some[best]]:
+                break
+            for out in {int(one[best]), int(other[best])} - {idle}:
+                holder[self.first[out]] = holder[self.second[out]] = idle
+                left[self.pools[out]] += self.workers[out]
+            holder[first[best]] = holder[second[best]] = some[best]
+            left[pools[best]] -= workers[best]
+        return [int(entry) for entry in np.unique(holder[holder < idle])]
 
     def lacks(self, unit: float) -> tuple[float, FloatArray]:
         """Return a bound on all plans and what each entry lacks at its prices; smoothing goes by the unit."""

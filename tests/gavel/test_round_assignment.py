@@ -278,6 +278,21 @@ def test_iterated_greedy_at_worked_examples() -> None:
     assert least.objective(iterated_greedy(least)) >= least.objective(greedy_priority(least))
 
 
+def test_exchanges_find_what_the_order_at_prices_passes_over() -> None:
+    """A job alone lacks less than the pair that makes room for a wide job: 4 together where others are worth 3."""
+    instance = RoundAssignment(
+        scale_factors=np.array([1, 1, 8]),
+        num_workers=np.array([8, 1]),
+        pairs=np.array([[0, 1]]),
+        priorities=np.array([[0.0, 1.0], [2.0, 0.0], [2.0, 0.0], [0.0, 2.0]]),
+    )
+    entries = _Entries(instance)
+    alone_and_wide = [int(np.flatnonzero((entries.rows == row) & (entries.priorities > 0))[0]) for row in (0, 2)]
+    assert entries.value(alone_and_wide) == 3
+    found = entries.exchanged(np.arange(len(entries.rows)), alone_and_wide)
+    assert entries.value(found) == instance.objective(iterated_greedy(instance)) == optimum(instance) == 4
+
+
 def test_iterated_greedy_looks_at_few_of_many_entries() -> None:
     instance = generate(0, num_jobs=100, pair_fraction=0.6)
     assert instance.urgent.sum() > NEAR * instance.num_jobs
