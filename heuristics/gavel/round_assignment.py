@@ -86,9 +86,9 @@ def iterated_greedy(
     less than that by what the entry lacks.  Prices of a low bound are found as Sinkhorn's: each entry counts as
     ``exp(-lacks / smoothing)``, prices are moved by turns until jobs and workers are taken once, and the smoothing
     falls.  The plan is the best of Algorithm 1 and of the greedy order by what entries lack, improved by exchanges: an
-    entry comes in, and those of its jobs go out.  Then some of its rows, at random, are taken out, that order, changed
-    at random, fills what is free, and exchanges improve it; the result is kept where it is worth no less.  Entries that
-    lack more than lies between plan and bound are left out.
+    entry comes in, and those of its jobs go out.  Then some of its rows, at random, are taken out, and that order,
+    changed at random, fills what is free; what is worth no less is kept, and improved by exchanges.  Entries that lack
+    more than lies between plan and bound are left out.
 
     Guarantee: never worse than :func:`greedy_priority`.  Complexity: O(R log R) for R entries, and the budget.
 
@@ -126,9 +126,10 @@ def iterated_greedy(
         chosen = np.array(best)
         kept = rng.permutation(chosen)[rng.integers(1, 1 + min(TAKEN, len(chosen))) :]
         noise = rng.exponential(float(lacks.mean()) * rng.random() + 1e-9 * unit, len(near))
-        found = entries.exchanged(near, entries.greedy(near, lacks + noise, kept.tolist()))
-        if entries.value(found) >= value:
-            best, value = found, entries.value(found)
+        found = entries.greedy(near, lacks + noise, kept.tolist())
+        if entries.value(found) >= value and set(found) != set(best):
+            best = entries.exchanged(near, found)
+            value = entries.value(best)
     return entries.plan(entries.greedy(everything, -entries.priorities, best))
 
 
