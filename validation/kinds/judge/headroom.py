@@ -88,7 +88,7 @@ KNOWN: dict[tuple[str, int], Headroom] = {
     ("gavel.hierarchical_fairness", 2): Headroom("917224835f3dfadb", "adaptive_waterfiller", 2, 36, 0.9773),
     ("gavel.makespan", 2): Headroom("e8e98d315430789f", "interior_point", 5, 36, 0.9999),
     ("gavel.max_min_fairness", 2): Headroom("607f791b6389c612", "interior_point", 0, 36, 0.9981),
-    ("gavel.round_assignment", 2): Headroom("77e61ed8d1a16e32", "iterated_greedy", 21, 36, 0.9985),
+    ("gavel.round_assignment", 2): Headroom("77e61ed8d1a16e32", "iterated_greedy", 20, 36, 0.9977),
     ("gavel.shortest_job_first", 2): Headroom("ed621c17c8d1b30f", "shortest_first_in_pairs", 36, 36, 1.0, True),
     ("gavel.throughput_per_dollar", 2): Headroom("5168cde343a60622", "priced_types", 8, 36, 0.9996),
     ("gavel.total_throughput", 2): Headroom("3aea357d1ff0ce1c", "priced_types", 8, 36, 0.9997),
