@@ -21,7 +21,7 @@ import formulations
 from benchmarks import chosen
 from benchmarks.growth import COLOURS, MEMORY, stated
 from benchmarks.never_behind import ENDED, LIMITS
-from benchmarks.results.collection import SECONDS, gap
+from benchmarks.results.collection import SECONDS, SEED, gap
 from benchmarks.results.kept import Asked, Kept
 from benchmarks.results.page import TEMPLATES, stamp, summarized
 from benchmarks.results.real import SOURCES
@@ -31,7 +31,7 @@ from instances.base import Instance
 from instances.files import write_whole
 from validation.catalogue import CATALOGUE, Entry
 from validation.formatting import duration, gap_range
-from validation.kernel.asking import alike, call
+from validation.kernel.asking import call, stream
 from validation.kernel.isolation import Apart
 from validation.kernel.judging import Asked as Answered
 from validation.kernel.judging import Status, judge
@@ -87,7 +87,7 @@ def run(instance: Instance[Any], heuristic: str, limit: float) -> dict[str, Any]
         known = CATALOGUE[instance.problem].heuristics[heuristic]
         for module in known.imports:
             importlib.import_module(module)
-        plan, took = timed(call, replace(instance), known, alike())
+        plan, took = timed(call, replace(instance), known, stream(SEED, instance))
         verdict = judge(instance, Answered(plan))
         status, value, bound = str(verdict.status), verdict.value, math.nan
     return {"status": status, "value": _finite(value), "bound": _finite(bound), "seconds": took}

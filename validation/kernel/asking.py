@@ -27,7 +27,7 @@ from validation.catalogue import Heuristic
 from validation.kernel.isolation import Apart, describe, plain
 from validation.kernel.judging import Answer, Asked, judge
 
-__all__ = ["Asking", "Askings", "alike", "answer", "answered", "ask", "ask_here", "call"]
+__all__ = ["Asking", "Askings", "alike", "answer", "answered", "ask", "ask_here", "call", "stream"]
 
 AnyInstance = Instance[Any]
 
@@ -236,11 +236,11 @@ def answered(
         return {begin + name: value for begin, answer in each for name, value in answer.items()}
     # Looked up before the heuristic has its hands on the instance.
     kind = asked.plan_type
-    stream = _stream(seed, asked) if heuristic.random else None
+    rng = stream(seed, asked) if heuristic.random else None
     if not counts:
-        return _data_of(kind, call(asked, heuristic, stream))
+        return _data_of(kind, call(asked, heuristic, rng))
     with _STEPS:
-        plan = call(asked, heuristic, stream)
+        plan = call(asked, heuristic, rng)
     return {**_data_of(kind, plan), "steps": _STEPS.number}
 
 
@@ -249,7 +249,8 @@ def alike() -> np.random.Generator:
     return np.random.default_rng(0)
 
 
-def _stream(seed: int | None, instance: AnyInstance) -> np.random.Generator:
+def stream(seed: int | None, instance: AnyInstance) -> np.random.Generator:
+    """Make the stream that a random heuristic draws from: an instance's own for a seed, that of all for None."""
     return alike() if seed is None else np.random.default_rng([seed, int(instance.digest[:16], 16)])
 
 
@@ -257,7 +258,7 @@ def _examination(heuristic: Heuristic, seed: int | None, instance: AnyInstance) 
     """Return an answer as data, with what came in place of a plan, and whether the instance is another one now."""
     before, kind = instance.digest, instance.plan_type
     try:
-        plan = call(instance, heuristic, _stream(seed, instance) if heuristic.random else None)
+        plan = call(instance, heuristic, stream(seed, instance) if heuristic.random else None)
         content = _data_of(kind, plan)
         if "other" in content:
             content["shown"] = plain(quoted(plan))
