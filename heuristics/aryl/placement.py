@@ -69,7 +69,7 @@ def local_search(
     is taken that opens the fewest servers, then leaves the fewest workers off their group, then has the greatest sum of
     squares of GPUs in use; of servers that are alike and hold alike workers, as many as there are at once.
     Where no two servers can be improved, three pairs are divided at random, so that no more servers are opened and at
-    most one more worker of each pair is off its group; ten times, from the best placement so far.
+    most one more worker of each pair is off its group; twenty times, from the best placement so far.
 
     Guarantee: never worse than :func:`best_fit_decreasing`, whose plan it returns where neither places all workers.
     On two servers optimal where one does, within the budget.
@@ -102,7 +102,7 @@ def local_search(
     return _plan(instance, pairs.dealt(best))
 
 
-KICKS = 10
+KICKS = 20
 """Times that servers are divided at random."""
 
 Class: TypeAlias = tuple[int, bool, bool]

@@ -38,6 +38,8 @@ WORSE = 0.5
 """Part of the least pressure so far by which a drawn division may be worse."""
 NEAR = 0.25
 """Chance that a drawn division stays below the greatest pressure instead."""
+HOME = 0.2
+"""Chance that a drawn division is one that moves least, where moves are limited, so that others may."""
 
 
 def first_fit(instance: PrismPlacement) -> PrismPlacementPlan | None:
@@ -174,7 +176,8 @@ def local_search(
     joined with each other one, from that of least pressure on, and their models are divided in the best way that there
     is: all divisions of up to 12 models are looked at, of more the moves of one model and exchanges of two.  Where no
     division helps, two GPUs drawn at random get a division drawn of those below a limit: the greatest pressure, or what
-    is drawn from the best value so far to half as much again, mostly near it.  From a plan that is worse than that it
+    is drawn from the best value so far to half as much again, mostly near it.  Where moves are limited, one in five is
+    the one that moves least, so that others may move.  From a plan that is worse than that it
     goes back to the best one.  A plan at the bound, all weights over all memory left or one model alone, ends it.
 
     Guarantee: never worse than the other heuristics here, where their plans break no rule; for two GPUs and at most 12
@@ -335,6 +338,8 @@ class _Divisions:
             able = np.flatnonzero(worst < limit)
             if not able.size:
                 return False
+            if math.isfinite(instance.move_limit) and rng.random() < HOME:
+                able = able[moved[able] <= moved[able].min()]
             number = int(able[rng.integers(len(able))])
         self.gpus[models] = np.where(sides[:, number], one, other)
         self.pressures[one], self.pressures[other] = first[number], second[number]

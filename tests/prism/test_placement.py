@@ -122,6 +122,15 @@ def test_the_library_s_own_search_has_optima_of_the_released_task(number: int) -
     assert instance.objective(fast.local_search(instance)) == solution.objective
 
 
+def test_some_models_stay_at_home_so_that_others_may_move(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where moves are limited and all are used up, no two GPUs alone are divided better."""
+    instance = generate(49, num_jobs=17, placed=1.0, movable=0.25)
+    best = formulations.solve(instance).objective
+    assert instance.objective(fast.local_search(instance)) == pytest.approx(best, rel=1e-9)
+    monkeypatch.setattr(fast, "HOME", 0.0)
+    assert instance.objective(fast.local_search(instance)) > 1.2 * best
+
+
 @pytest.mark.parametrize("heuristic", [fast.least_pressure, fast.greatest_weight_first])
 @pytest.mark.parametrize("delta", [2.0**-4, 2.0**-8, 2.0**-12])
 def test_no_constant_bounds_one_model_after_the_other(heuristic: Any, delta: float) -> None:

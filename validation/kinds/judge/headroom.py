@@ -68,7 +68,7 @@ KNOWN: dict[tuple[str, int], Headroom] = {
     ("aryl.base_allocation", 2): Headroom("d7ea74c9741a0a24", "local_search", 15, 24, 0.9945),
     ("aryl.base_allocation", 1): Headroom("ab4446e56f60d599", "local_search", 24, 24, 1.0),
     ("aryl.elastic_allocation", 2): Headroom("b475cb6a563edbcc", "dynamic_program", 36, 36, 1.0, True),
-    ("aryl.placement", 2): Headroom("4d804497ef9a7106", "local_search", 10, 24, 0.9994),
+    ("aryl.placement", 2): Headroom("4d804497ef9a7106", "local_search", 12, 24, 0.9995),
     ("aryl.placement", 1): Headroom("313c10540489d502", "local_search", 24, 24, 1.0),
     ("aryl.reclaim", 2): Headroom("8a0cd070e3dddfdb", "tabu_search", 16, 24, 0.9932),
     ("aryl.reclaim", 1): Headroom("5524eaa30a94f16a", "tabu_search", 35, 36, 0.9988),
