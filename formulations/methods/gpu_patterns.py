@@ -68,7 +68,7 @@ LAST = 0.5 * OPTIMALITY_TOLERANCE
 ROUNDING = 1e-12
 """By how much sums of pieces may miss, relative to the level."""
 SLACK = 1e-11
-"""By how much sums of all pieces may."""
+"""By how much sums of all pieces may, relative to the level on all GPUs."""
 BEGUN = 2
 """The first code of an expert of which some replicas are left."""
 
@@ -277,7 +277,8 @@ class Layers:
         room = patterns.room
         share = np.concatenate([[1.0, 0.0], self.left[2:] / self.count[2:]])[states]
         rest = np.array([(share * loads).sum(axis=1) for loads in instance.vectors])
-        least = rest - left * room * (1 + SLACK)
+        # Of the last GPU, too, what it must carry is a sum that rounding may make greater.
+        least = rest - (left + SLACK * instance.num_gpus) * room
         # The first expert that is begun, else the first that is not; by the state's code of it.
         ordered = states[:, self.order]
         begun = ordered >= BEGUN

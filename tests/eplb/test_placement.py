@@ -297,6 +297,14 @@ def test_optima_of_sixteen_experts_do_not_rest_on_one_run() -> None:
         assert solution.objective == best
 
 
+def test_the_last_gpu_s_load_is_a_sum_that_rounding_may_make_greater() -> None:
+    """Ten replicas of 8.25 and four of 4 leave it .825 and 1, and a tenth of 8.25 is more than .825 in floats."""
+    instance = EplbPlacement(loads=np.array([8.25, 2.0, 4.0]), num_gpus=8, slots=2, one_per_gpu=False)
+    solution = formulations.solve(instance, method="patterns of GPUs")
+    assert (solution.status, solution.objective) == ("optimal", 1.825)
+    assert formulations.solve(instance, method="one model").objective == pytest.approx(1.825, rel=1e-9)
+
+
 def test_where_ways_are_too_many_the_program_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     instance = generate(1, num_experts=6)
     best = formulations.solve(instance)
