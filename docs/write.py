@@ -1,5 +1,6 @@
 """Write the computed parts of the documents anew: commands, options, sizes, citation, the collection, claims."""
 
+import argparse
 import re
 import sys
 import tomllib
@@ -144,6 +145,7 @@ def _default(one: Any) -> str:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     for name, options in (("studies.md", StudyOptions), ("replay.md", ReplayOptions)):
         page = DOCS / name
         page.write_text(with_options(page.read_text(encoding="utf-8"), options), encoding="utf-8")

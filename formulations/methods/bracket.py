@@ -42,6 +42,7 @@ from formulations.engine.solving import run
 from formulations.gavel.finish_time_fairness import asked_speeds, build, impossible_alone, program, time_left
 from formulations.gavel.sharing import SharingProgram, fullness, within_limits
 from formulations.methods import Choice, GaveUp, Method
+from formulations.methods.beginning import plan_of_heuristic
 from formulations.methods.generation import ColumnGeneration
 from formulations.methods.policy import PRICED_JOBS
 from formulations.methods.prices.search import PricedJobs
@@ -55,6 +56,8 @@ HALVINGS = 20
 """Of the bracket between the isolated share and what no plan can have, before any program."""
 BRACKET = 1e-7
 """How far the rho attained and the rho proven impossible may lie apart, relatively."""
+CLOSE = 1e-10
+"""How far apart they may lie for no program to be solved, if the last one brought them closer."""
 ROUNDING = 1e-12
 """By how much sums have to differ, relatively, before the difference proves anything."""
 
@@ -73,19 +76,28 @@ def _closed(instance: FinishTimeFairness, options: Options, *, priced: bool) -> 
     began = time.perf_counter()
     plan = instance.isolated_share()
     attained, impossible = instance.isolated_value, impossible_alone(instance)
-    rho = attained
+    quick = plan_of_heuristic(instance)
+    if not isinstance(quick, Allocation) or instance.violations(quick):
+        quick = plan
+    # Programs begin where a heuristic is, and close the bracket by plans of their own, which are closer to its end.
+    rho = min(attained, instance.objective(quick))
     programs = _Programs(instance, options, priced=priced)
     result = Result("optimal", None, impossible, None, 0.0, "a job that cannot do better alone decides", "argument")
-    while attained - impossible > BRACKET * attained:
+    proof = result.proof
+    while attained - impossible > CLOSE * attained:
         result, allocation = programs.at(rho)
         before = (attained, impossible)
         if allocation is not None:
             allocation = within_limits(instance, allocation.time_fractions)
             if instance.objective(allocation) < attained:
                 attained, plan = instance.objective(allocation), allocation
-        impossible = max(impossible, _impossible(instance, rho, result, programs.finish_rows, attained))
+        below = _impossible(instance, rho, result, programs.finish_rows, attained)
+        if below > impossible:
+            impossible, proof = below, result.proof
         aim = attained if result.certificate is None else impossible
         if before == (attained, impossible):
+            if attained - impossible <= BRACKET * attained:
+                break
             # The plan misses the root by rounding errors, which can weigh heavily where a small change
             # of rho is a large change of speed.  Just above the root a plan has to exist.
             aim = impossible * (1 + BRACKET / 2)
@@ -95,9 +107,9 @@ def _closed(instance: FinishTimeFairness, options: Options, *, priced: bool) -> 
     closed = attained - impossible <= BRACKET * attained
     if not closed:
         # Programs that were cut short may have led to less than needs none.
-        simple = _same_mix(instance)
-        if instance.objective(simple) < attained:
-            attained, plan = instance.objective(simple), simple
+        for other in (_same_mix(instance), quick):
+            if instance.objective(other) < attained:
+                attained, plan = instance.objective(other), other
         closed = attained - impossible <= BRACKET * attained
     ends = f"attained {attained:.12g}, impossible below {impossible:.12g}"
     return judged(
@@ -108,6 +120,7 @@ def _closed(instance: FinishTimeFairness, options: Options, *, priced: bool) -> 
             status="optimal" if closed else "feasible",
             x=None,
             bound=impossible,
+            proof=proof,
             seconds=programs.seconds,
             message=f"{result.message}; {programs.count} programs: {ends}",
         ),

@@ -31,7 +31,7 @@ from formulations.engine.solution import Solution, judged
 from formulations.engine.solving import solve_one_model
 from formulations.methods import Choice, GaveUp, Method, cores, one_model
 from instances.base import agree
-from instances.gavel.round_assignment import RoundAssignment, RoundAssignmentPlan
+from instances.gavel.round_assignment import Entries, RoundAssignment, RoundAssignmentPlan
 from instances.schema import BoolArray, FloatArray, IntArray
 
 __all__ = ["CHOICE", "CORE"]
@@ -50,12 +50,12 @@ def solve(instance: RoundAssignment, options: Options) -> Solution:
     entries = _Entries(instance)
     if math.isinf(4.0 * len(entries.rows) * float(entries.priorities.max(initial=0.0))):
         raise GaveUp("numbers are too large to add up")
-    plans = [entries.greedy(-entries.priorities), entries.greedy(-entries.priorities / entries.workers)]
-    if isinstance(options.start, RoundAssignmentPlan) and not instance.violations(options.start):
-        plans.append(options.start)
     relaxed, slack, seconds = _relaxation(entries)
     # What the relaxation uses lacks nothing; of that, the highest priority comes first.
-    plan = max([*plans, entries.greedy(slack, -entries.priorities)], key=instance.objective)
+    order = np.argsort(-entries.priorities, kind="stable")
+    plan = entries.plan(entries.greedy(order, slack[order]))
+    if isinstance(options.start, RoundAssignmentPlan) and not instance.violations(options.start):
+        plan = max(plan, options.start, key=instance.objective)
     nearest = float(np.sort(slack)[: instance.num_jobs].max(initial=0.0))
     found = cores.search(
         instance, plan, relaxed, slack, nearest, options, entries.among, words=("jobs and workers", "entries")
@@ -73,43 +73,11 @@ def solve(instance: RoundAssignment, options: Options) -> Solution:
     )
 
 
-class _Entries:
-    """The eligible entries of positive priority on pools that are wide enough.
-
-    Attributes
-    ----------
-    rows, kinds : (e,) int
-        Of the instance.
-    priorities : (e,) float
-    first, second : (e,) int
-        Jobs of the row; both are the same where there is one.
-    workers, pools : (e,) int
-        What the row holds, and of which pool.
-    """
+class _Entries(Entries):
+    """The eligible entries of positive priority on pools that are wide enough."""
 
     def __init__(self, instance: RoundAssignment) -> None:
-        self.instance = instance
-        self.rows, self.kinds = np.nonzero(instance.urgent)
-        self.priorities = instance.priorities[self.rows, self.kinds]
-        self.first, self.second = instance.row_jobs[self.rows].T
-        self.workers, self.pools = instance.row_scale_factors[self.rows], instance.pools[self.kinds]
-
-    def greedy(self, *keys: FloatArray) -> RoundAssignmentPlan:
-        """Take one entry after the other, the least by the first key and then by the next, while workers are left."""
-        chosen = np.zeros(self.instance.priorities.shape, bool)
-        left, running = self.instance.num_workers.tolist(), [False] * self.instance.num_jobs
-        free = sum(left)
-        order = np.lexsort(keys[::-1])
-        columns = (order, self.first[order], self.second[order], self.workers[order], self.pools[order])
-        for entry, first, second, workers, pool in zip(*(column.tolist() for column in columns), strict=True):
-            if running[first] or running[second] or workers > left[pool]:
-                continue
-            chosen[self.rows[entry], self.kinds[entry]] = running[first] = running[second] = True
-            left[pool] -= workers
-            free -= workers
-            if not free:
-                break
-        return RoundAssignmentPlan(chosen=chosen)
+        super().__init__(instance, instance.urgent)
 
     def columns(self, some: IntArray) -> Columns:
         """Columns of some entries; the rows are the jobs, then the pools."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from instances.gavel.round_assignment import RoundAssignment, RoundAssignmentPlan
+from instances.gavel.round_assignment import Entries, RoundAssignment, RoundAssignmentPlan
 from instances.gavel.sharing import Allocation, Sharing
 from instances.schema import BoolArray, FloatArray, IntArray
 
@@ -138,66 +138,14 @@ def _least(keys: FloatArray, count: int) -> IntArray:
     return np.arange(len(keys)) if len(keys) <= count else np.sort(np.argpartition(keys, count)[:count])
 
 
-class _Entries:
-    """The entries that may run and fit, in the order of rows.
-
-    Attributes
-    ----------
-    rows, kinds : (e,) int
-        Of the instance.
-    priorities : (e,) float
-    first, second : (e,) int
-        Jobs of the row; both are the same where there is one.
-    workers, pools : (e,) int
-        What the row holds, and of which pool.
-    """
+class _Entries(Entries):
+    """The entries that may run and fit, with what rounds of :func:`iterated_greedy` need."""
 
     def __init__(self, instance: RoundAssignment) -> None:
-        self.instance = instance
-        self.rows, self.kinds = np.nonzero(instance.eligible & instance.fits)
-        self.priorities = instance.priorities[self.rows, self.kinds]
-        self.first, self.second = instance.row_jobs[self.rows].T
-        self.workers, self.pools = instance.row_scale_factors[self.rows], instance.pools[self.kinds]
+        super().__init__(instance, instance.eligible & instance.fits)
 
     def value(self, chosen: list[int]) -> float:
         return float(self.priorities[chosen].sum())
-
-    def plan(self, chosen: list[int]) -> RoundAssignmentPlan:
-        where = np.zeros(self.instance.priorities.shape, bool)
-        where[self.rows[chosen], self.kinds[chosen]] = True
-        return RoundAssignmentPlan(chosen=where)
-
-    def greedy(self, some: IntArray, keys: FloatArray | IntArray, kept: Sequence[int] = ()) -> list[int]:
-        """Return the entries kept, and those that, by ascending keys, still find their jobs idle and workers enough."""
-        running, left = np.zeros(self.instance.num_jobs, bool), self.instance.num_workers.copy()
-        chosen = list(kept)
-        running[self.first[chosen]] = running[self.second[chosen]] = True
-        np.subtract.at(left, self.pools[chosen], self.workers[chosen])
-        length = 1000
-        while left.any():
-            # What is out of the question by now is so for good, and need not be sorted.
-            possible = ~(running[self.first[some]] | running[self.second[some]])
-            possible &= self.workers[some] <= left[self.pools[some]]
-            some, keys = some[possible], keys[possible]
-            if not some.size:
-                break
-            soon = np.ones(len(some), bool)
-            if len(some) > length:
-                soon = keys <= np.partition(keys, length)[length]
-            order = np.argsort(keys[soon], kind="stable")
-            later, some, keys = some[~soon], some[soon][order], keys[~soon]
-            length *= 2
-            columns = (some, self.first[some], self.second[some], self.workers[some], self.pools[some])
-            busy, free = set[int](), left.tolist()
-            for entry, first, second, workers, pool in zip(*(column.tolist() for column in columns), strict=True):
-                if first in busy or second in busy or workers > free[pool]:
-                    continue
-                chosen.append(entry)
-                busy |= {first, second}
-                free[pool] -= workers
-            running[list(busy)] = True
-            left, some = np.array(free), later
-        return chosen
 
     def exchanged(self, some: IntArray, chosen: list[int]) -> list[int]:
         """Return the entries chosen, with one of some in for the one or two of its jobs, as long as that gains most."""

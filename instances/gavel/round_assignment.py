@@ -8,7 +8,7 @@ priority of what runs is greatest: a multiple-choice knapsack with one capacity 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
+    "Entries",
     "RoundAssignment",
     "RoundAssignmentPlan",
     "blocked_round",
@@ -141,6 +142,11 @@ class RoundAssignment(Instance[RoundAssignmentPlan]):
         urgent: BoolArray = self.eligible & self.fits & (self.priorities > 0)
         return urgent
 
+    @cached_property
+    def entries(self) -> Entries:
+        """The entries that may run and fit."""
+        return Entries(self, self.eligible & self.fits)
+
     def filled(self, plan: RoundAssignmentPlan | None = None, *, urgent: bool = True) -> RoundAssignmentPlan:
         """Return a plan, by default that which runs nothing, with what Algorithm 1 takes of the workers that it leaves.
 
@@ -157,28 +163,10 @@ class RoundAssignment(Instance[RoundAssignmentPlan]):
         ----------
         Gavel (OSDI'20), section 5, Algorithm 1: it takes combinations while workers are left.
         """
-        chosen = np.zeros(self.priorities.shape, bool) if plan is None else plan.chosen.copy()
-        running, left = [False] * self.num_jobs, self.num_workers.tolist()
-        for row, kind in np.argwhere(chosen).tolist():
-            left[self.pools[kind]] -= int(self.row_scale_factors[row])
-            for job in self.members[row]:
-                running[job] = True
-        idle = sum(left)
-        rows, kinds = np.nonzero(self.eligible & self.fits & (urgent | (self.priorities == 0)))
-        order = np.argsort(-self.priorities[rows, kinds], kind="stable")
-        rows, kinds = rows[order], kinds[order]
-        columns = (rows, kinds, self.row_scale_factors[rows], self.pools[kinds])
-        for row, kind, width, pool in zip(*(column.tolist() for column in columns), strict=True):
-            if not idle:
-                break
-            if width > left[pool] or any(running[job] for job in self.members[row]):
-                continue
-            chosen[row, kind] = True
-            for job in self.members[row]:
-                running[job] = True
-            left[pool] -= width
-            idle -= width
-        return RoundAssignmentPlan(chosen=chosen)
+        entries = self.entries
+        some = np.arange(len(entries.priorities)) if urgent else np.flatnonzero(entries.priorities == 0)
+        kept = [] if plan is None else np.flatnonzero(plan.chosen[entries.rows, entries.kinds]).tolist()
+        return entries.plan(entries.greedy(some, -entries.priorities[some], kept))
 
     def _value(self, plan: RoundAssignmentPlan) -> float:
         return float(self.priorities[plan.chosen].sum())
@@ -215,6 +203,82 @@ class RoundAssignment(Instance[RoundAssignmentPlan]):
         pictures.matrix(axes, self.priorities, columns=workers, rows=rows)
         axes.set_xlabel("priority on each worker type")
         axes.set_ylabel("job or pair × workers")
+
+
+class Entries:
+    """Entries (row, type) of a round, in the order of rows and then of types.
+
+    Parameters
+    ----------
+    instance : RoundAssignment
+    among : (n+q, k) bool
+        Which entries.
+
+    Attributes
+    ----------
+    rows, kinds : (e,) int
+        Of the instance.
+    priorities : (e,) float
+    first, second : (e,) int
+        Jobs of the row; both are the same where there is one.
+    workers, pools : (e,) int
+        What the row holds, and of which pool.
+    """
+
+    def __init__(self, instance: RoundAssignment, among: BoolArray) -> None:
+        self.instance = instance
+        self.rows, self.kinds = np.nonzero(among)
+        self.priorities = instance.priorities[self.rows, self.kinds]
+        self.first, self.second = instance.row_jobs[self.rows].T
+        self.workers, self.pools = instance.row_scale_factors[self.rows], instance.pools[self.kinds]
+
+    def plan(self, chosen: Sequence[int]) -> RoundAssignmentPlan:
+        """Return the plan in which these entries run."""
+        where = np.zeros(self.instance.priorities.shape, bool)
+        where[self.rows[chosen], self.kinds[chosen]] = True
+        return RoundAssignmentPlan(chosen=where)
+
+    def greedy(self, some: IntArray, keys: FloatArray | IntArray, kept: Sequence[int] = ()) -> list[int]:
+        """Return the entries kept, and those of some that, by ascending keys, find their jobs idle and workers enough.
+
+        Parameters
+        ----------
+        some : (m,) int
+        keys : (m,) float or int
+            Of these entries; of equal ones the entry that stands first in ``some`` comes first.
+        kept : sequence of int
+            Entries of a plan that breaks no rule.
+        """
+        kept = list(kept)
+        running, left = np.zeros(self.instance.num_jobs, bool), self.instance.num_workers.copy()
+        chosen = list(kept)
+        running[self.first[kept]] = running[self.second[kept]] = True
+        np.subtract.at(left, self.pools[kept], self.workers[kept])
+        length = 1000
+        while left.any():
+            # What is out of the question by now is so for good, and need not be sorted.
+            possible = ~(running[self.first[some]] | running[self.second[some]])
+            possible &= self.workers[some] <= left[self.pools[some]]
+            some, keys = some[possible], keys[possible]
+            if not some.size:
+                break
+            soon = np.ones(len(some), bool)
+            if len(some) > length:
+                soon = keys <= np.partition(keys, length)[length]
+            order = np.argsort(keys[soon], kind="stable")
+            later, some, keys = some[~soon], some[soon][order], keys[~soon]
+            length *= 2
+            columns = (some, self.first[some], self.second[some], self.workers[some], self.pools[some])
+            busy, free = set[int](), left.tolist()
+            for entry, first, second, workers, pool in zip(*(column.tolist() for column in columns), strict=True):
+                if first in busy or second in busy or workers > free[pool]:
+                    continue
+                chosen.append(entry)
+                busy |= {first, second}
+                free[pool] -= workers
+            running[list(busy)] = True
+            left, some = np.array(free), later
+        return chosen
 
 
 def generate(

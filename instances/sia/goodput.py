@@ -463,7 +463,7 @@ def from_trace(
         config_gpus=config_gpus,
         goodputs=goodputs,
         current=current,
-        restart_factors=np.where(ages > restart_seconds, ages / np.maximum(ages + restart_seconds, 1e-9), 1.0),
+        restart_factors=_restart_factors(ages, restart_seconds),
         power=power,
     ).with_origin(
         origin(
@@ -488,6 +488,13 @@ def from_trace(
             },
         )
     )
+
+
+def _restart_factors(ages: FloatArray, restart_seconds: float) -> FloatArray:
+    """(n,) float: what a restart leaves of the goodput of jobs that never had one, by their ages, s."""
+    # A job that is younger than a restart takes would have next to nothing left.
+    free = (ages < restart_seconds) | (ages == 0)
+    return np.where(free, 1.0, ages / np.where(free, 1.0, ages + restart_seconds))
 
 
 def _of_each(name: str, given: int | Sequence[int], types: Sequence[str]) -> list[int]:

@@ -7,7 +7,10 @@ import numpy as np
 import pytest
 
 import formulations
+from formulations.engine.highs import Result
 from formulations.gavel import finish_time_fairness as formulation
+from formulations.gavel.finish_time_fairness import impossible_alone
+from formulations.methods import bracket
 from heuristics.gavel import finish_time_fairness as heuristics
 from instances.gavel.finish_time_fairness import FinishTimeFairness, generate, late_job, three_jobs
 from instances.gavel.makespan import Makespan
@@ -233,3 +236,26 @@ def test_without_time_for_programs_all_jobs_have_the_same_ratio_in_their_isolate
     assert cut.objective <= instance.isolated_value
     assert cut.objective == pytest.approx(min(simple, instance.isolated_value), rel=1e-4)
     assert cut.bound <= formulations.solve(instance).objective <= cut.objective
+
+
+def test_without_time_for_programs_many_jobs_have_what_the_heuristic_gives_them(monkeypatch):
+    instance = generate(0, num_jobs=520)
+    late = Result("unknown", None, -math.inf, None, 0.0, "no time is left")
+    monkeypatch.setattr(bracket._Programs, "at", lambda *_: (late, None))
+    cut = formulations.solve(instance)
+    value = instance.objective(heuristics.interior_point(instance))
+    assert cut.objective == value < instance.objective(heuristics.same_ratio(instance))
+    # What no plan can have is known without a program.
+    assert (cut.status, cut.proof, cut.bound) == ("feasible", "argument", impossible_alone(instance))
+
+
+def test_what_closes_the_bracket_proves_the_optimum_whatever_became_of_the_last_program(monkeypatch):
+    """Each of two jobs runs on a type of its own, where it needs half of its time in isolation: no plan has less."""
+    instance = FinishTimeFairness(throughputs=np.eye(2), num_workers=[1, 1], steps=[100.0, 100.0])
+    late = Result("unknown", None, -math.inf, None, 0.0, "no time is left")
+    monkeypatch.setattr(bracket._Programs, "at", lambda *_: (late, None))
+    cut = formulations.solve(instance)
+    assert (cut.status, cut.objective, cut.proof, cut.bound) == ("feasible", 1.0, "argument", 0.5)
+    monkeypatch.setattr(bracket, "plan_of_heuristic", lambda _: Allocation(time_fractions=np.eye(2)))
+    cut = formulations.solve(instance)
+    assert (cut.status, cut.objective, cut.proof, cut.bound) == ("optimal", 0.5, "argument", 0.5)

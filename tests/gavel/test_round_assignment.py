@@ -52,6 +52,46 @@ def test_a_wide_job_blocks_three() -> None:
     assert formulations.solve(instance).objective == 9
 
 
+def one_by_one(instance: RoundAssignment, plan: RoundAssignmentPlan, urgent: bool) -> np.ndarray:
+    """Algorithm 1 as it is read: the entries by priority, each that finds its jobs idle and workers enough."""
+    chosen = plan.chosen.copy()
+    left = instance.num_workers.tolist()
+    running: set[int] = set()
+    for row, kind in np.argwhere(chosen).tolist():
+        left[instance.pools[kind]] -= int(instance.row_scale_factors[row])
+        running.update(instance.members[row])
+    entries = [(-float(instance.priorities[row, kind]), row, kind) for row, kind in np.argwhere(instance.eligible)]
+    for key, row, kind in sorted(entries):
+        width, pool = int(instance.row_scale_factors[row]), int(instance.pools[kind])
+        if (urgent or key == 0) and width <= left[pool] and running.isdisjoint(instance.members[row]):
+            chosen[row, kind] = True
+            left[pool] -= width
+            running.update(instance.members[row])
+    return chosen
+
+
+@pytest.mark.parametrize("jobs", [1, 5, 20, 90])
+def test_what_fills_a_round_is_what_algorithm_1_takes_one_by_one(jobs: int) -> None:
+    rng = np.random.default_rng(jobs)
+    for _ in range(12):
+        instance = generate(
+            rng,
+            num_jobs=jobs,
+            num_types=int(rng.integers(1, 4)),
+            workers_per_pool=int(rng.integers(1, 30)),
+            pair_fraction=float(rng.random()),
+            wide=float(rng.random()),
+            ineligible=0.3,
+        )
+        # Whole priorities tie, and many are 0.
+        instance = replace(instance, priorities=np.floor(3 * instance.priorities) / 3)
+        nothing = instance.nothing()
+        assert (instance.filled().chosen == one_by_one(instance, nothing, True)).all()
+        some = RoundAssignmentPlan(chosen=instance.filled().chosen & (rng.random(instance.priorities.shape) < 0.5))
+        for urgent in (True, False):
+            assert (instance.filled(some, urgent=urgent).chosen == one_by_one(instance, some, urgent)).all()
+
+
 def test_greedy_stops_when_no_row_is_left() -> None:
     """As printed, the loop runs until no worker is left, which here never happens."""
     instance = RoundAssignment(scale_factors=np.array([1]), num_workers=np.array([5]), priorities=np.array([[2.0]]))

@@ -398,6 +398,9 @@ def test_jobs_of_a_workload_have_what_the_profiles_tell(profiles: Path, tmp_path
     assert instance.origin["repairs"]["job of the trace left out, whose model the table lacks"] == 1
     young = from_trace(0, **files, num_jobs=3, restart_seconds=200.0)
     assert (young.restart_factors == 1).all()
+    as_old = from_trace(0, **files, num_jobs=3, restart_seconds=100.0)
+    assert as_old.restart_factors.tolist() == pytest.approx([120 / 220, 0.5, 1.0])
+    assert (from_trace(0, **files, num_jobs=3, restart_seconds=0.0).restart_factors == 1).all()
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,13 @@ SETTINGS = {
     "afs.elastic_sharing": {"num_jobs": 16, "num_gpus": 16},
     "afs.gpu_placement": {"num_jobs": 60},
     "aryl.base_allocation": {"num_jobs": 40, "capacity": 32},
+    "aryl.reclaim": {"num_servers": 110, "demand": 30},
     "elasticflow.best_effort": {"num_jobs": 20, "num_gpus": 40, "tightness": 0.15},
+    "elasticflow.placement": {"num_servers": 16},
+    "gavel.finish_time_fairness": {"num_jobs": 520},
+    "gavel.round_assignment": {"num_jobs": 210},
     "sia.goodput": {"num_jobs": 220},
+    "synergy.placement": {"num_servers": 30},
     "prism.placement": {"num_jobs": 20, "num_gpus": 9},
     "eplb.placement": {"num_experts": 8},
 }
