@@ -57,15 +57,19 @@ class Source:
 
 
 SOURCES = (
-    Source("afs", A100, MICROSOFT, (3,), {"repair": True}),
-    Source("afs", A100, "tiresias/60_job.csv", (3,), {"repair": True}),
+    Source("afs", A100, MICROSOFT, (3, 12), {"repair": True}),
+    Source("afs", A100, "tiresias/60_job.csv", (3, 12), {"repair": True}),
     Source("aryl", A100, MICROSOFT, (10, 40)),
     Source("aryl", A100, "tiresias/60_job.csv", (10, 40)),
-    Source("elasticflow", A100, MICROSOFT, (6,)),
-    Source("elasticflow", A100, "elasticflow/traces/philly_103959.csv", (6,)),
+    Source("elasticflow", A100, MICROSOFT, (6, 20)),
+    Source("elasticflow", A100, "elasticflow/traces/philly_103959.csv", (6, 20)),
     Source("gavel", SIMULATED, "gavel/msr_seed0_0e4a51.trace", (16, 64)),
     Source("gavel", SIMULATED, "gavel/max_min_fairness.trace", (16, 64)),
-    Source("synergy", "synergy/sensitivity_profiles.json", "synergy/static_100job.csv", (2, 4)),
+    Source("sia", SIMULATED, "gavel/msr_seed0_0e4a51.trace", (16, 64)),
+    Source("sia", SIMULATED, "gavel/max_min_fairness.trace", (16, 64)),
+    Source("shockwave", SIMULATED, "gavel/msr_seed0_0e4a51.trace", (16, 64)),
+    Source("shockwave", SIMULATED, "gavel/max_min_fairness.trace", (16, 64)),
+    Source("synergy", "synergy/sensitivity_profiles.json", "synergy/static_100job.csv", (2, 16)),
 )
 """One study each."""
 
