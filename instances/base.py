@@ -58,6 +58,7 @@ __all__ = [
     "OPTIMALITY_TOLERANCE",
     "ROUNDING",
     "TOLERANCE",
+    "WIDER",
     "Instance",
     "InstanceError",
     "Plan",
@@ -70,6 +71,7 @@ __all__ = [
     "product",
     "total",
     "unequal",
+    "widened",
 ]
 
 Sense = Literal["min", "max"]
@@ -81,6 +83,10 @@ TOLERANCE = 1e-9
 It is what sums of floating-point numbers may owe to rounding.  Rules about whole numbers have none, and
 a zero is a zero.
 """
+
+WIDER = 3 * TOLERANCE
+"""By how much limits are widened for a bound: once for the limit, once for what is added up, and a little for
+their own rounding."""
 
 OPTIMALITY_TOLERANCE = 1e-6
 """The relative difference up to which a value and a bound count as equal."""
@@ -104,6 +110,19 @@ def agree(value: float, bound: float, *, size: float = 0.0) -> bool:
     if math.isinf(value) or math.isinf(bound):
         return False
     return abs(value - bound) <= OPTIMALITY_TOLERANCE * max(abs(value), abs(bound)) + ROUNDING * size
+
+
+def widened(amounts: Any, limit: float) -> float:
+    """``limit`` with what a plan may exceed it by, so that a bound holds for all plans that the judge accepts.
+
+    Parameters
+    ----------
+    amounts : array
+        What is added up, at least 0.  Sums of whole numbers are exact, and their limits are kept.
+    limit : float
+    """
+    whole = not np.any(np.asarray(amounts, float) % 1) and limit % 1 == 0
+    return limit if whole else limit * (1 + WIDER)
 
 
 class InstanceError(ValueError):

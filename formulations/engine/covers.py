@@ -9,7 +9,7 @@ point x*, and as few terms C as will do,
 So a point that keeps to the row has an x_j below x*_j, or above it where a_j < 0, for some j in C.  Such a *cover* cuts
 off x* and no point that keeps to the row.
 
-Limits are wider than what a judge accepts (:func:`formulations.engine.polishing.widened`), so a point may keep to all
+Limits are wider than what a judge accepts (:func:`instances.base.widened`), so a point may keep to all
 rows and still be refused.  What is refused is more than a judge accepts in one of the rows that are full but for that
 width; nobody says in which, so C are the terms of them all: where none is less, that row is no less full.  That is so
 where all variables are whole.  Without any C, nothing is accepted.
@@ -25,14 +25,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from formulations.engine.linear import ROUNDING, LinearProgram
-from instances.base import TOLERANCE
+from instances.base import WIDER
 from instances.schema import BoolArray, FloatArray, IntArray
 
-__all__ = ["WIDER", "without_refused"]
-
-WIDER = 3 * TOLERANCE
-"""By how much limits are widened for a bound: once for the limit, once for what is added up, and a little for
-their own rounding."""
+__all__ = ["without_refused"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,18 +17,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
-from formulations.engine.covers import WIDER, without_refused
+from formulations.engine.covers import without_refused
 from formulations.engine.highs import Result
 from formulations.engine.linear import POINT_TOLERANCE, LinearProgram
 from formulations.engine.options import Options
-from instances.base import TOLERANCE, Instance, Plan
+from instances.base import TOLERANCE, WIDER, Instance, Plan
 from instances.schema import FloatArray
 
-__all__ = ["PRECISE", "accepted", "sharpened", "tightened", "widened"]
+__all__ = ["PRECISE", "accepted", "sharpened", "tightened"]
 
 P = TypeVar("P", bound=Plan)
 
@@ -38,19 +38,6 @@ CUTS = 20
 """Points in whole numbers that are cut off at most."""
 TIGHTER = 1e-8
 """By how much limits of a linear program are moved inwards where it is not enough to undo the widening."""
-
-
-def widened(amounts: Any, limit: float) -> float:
-    """``limit`` with what a plan may exceed it by, so that a bound holds for all plans that the judge accepts.
-
-    Parameters
-    ----------
-    amounts : array
-        What is added up, at least 0.  Sums of whole numbers are exact, and their limits are kept.
-    limit : float
-    """
-    whole = not np.any(np.asarray(amounts, float) % 1) and limit % 1 == 0
-    return limit if whole else limit * (1 + WIDER)
 
 
 def tightened(program: LinearProgram, by: float, *, least: float = 0.0) -> LinearProgram:

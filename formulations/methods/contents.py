@@ -36,7 +36,6 @@ import highspy
 import numpy as np
 
 from formulations.engine import clock
-from formulations.engine.covers import WIDER
 from formulations.engine.highs import Result, Status, limit_run, version
 from formulations.engine.options import Options
 from formulations.engine.solution import Solution, judged, relative_gap
@@ -44,7 +43,7 @@ from formulations.engine.solving import solve_one_model
 from formulations.methods import GaveUp, Method
 from formulations.synergy.classes import equal_rows
 from formulations.synergy.tuning import as_jobs
-from instances.base import Plan, agree
+from instances.base import WIDER, Plan, agree
 from instances.schema import FloatArray, IntArray
 from instances.synergy.sensitivity import THROUGHPUT
 from instances.synergy.tuning import Tuning, TuningPlan

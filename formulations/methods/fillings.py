@@ -34,11 +34,10 @@ from formulations.engine import clock
 from formulations.engine.highs import WEAKEST_FIRST, Proof, Result, Session, Status, version
 from formulations.engine.linear import LinearProgram, csr
 from formulations.engine.options import Options
-from formulations.engine.polishing import widened
 from formulations.engine.solution import Solution, judged
 from formulations.methods import Choice, GaveUp, Method, one_model
 from formulations.prism.placement import least_level
-from instances.base import agree
+from instances.base import agree, widened
 from instances.prism.placement import PrismPlacement, PrismPlacementPlan
 from instances.schema import BoolArray, FloatArray, IntArray
 

@@ -5,7 +5,7 @@ first: they cut the jobs that no server holds, then ever more others, and a plan
 the search from their plan does not end soon, more walks follow, and it begins once more from the best.  Which jobs are
 cut is chosen first, at random after the first try, the larger the likelier.  The cut jobs are taken to pieces of about
 a GPU, so that pieces and whole jobs can be swapped with each other, and are placed with overload, which a walk of moves
-and swaps lowers (:mod:`formulations.methods.swapping`).
+and swaps lowers (:mod:`instances.synergy.swapping`).
 
 Pieces of one size are only what the walk is led by.  Wherever it comes to less overload than before, a linear program
 shares the cut jobs out anew among what the whole jobs leave free, in any proportions; without overload that is a plan.
@@ -27,11 +27,11 @@ from formulations.engine.polishing import PRECISE
 from formulations.engine.solution import Solution, judged
 from formulations.engine.solving import solve_one_model
 from formulations.methods import Choice, Method, one_model
-from formulations.methods.swapping import ROUNDING, placed, walk
 from formulations.synergy.placement import NEGLIGIBLE, larger_than_a_server, oversized
 from instances.base import agree
 from instances.schema import BoolArray, FloatArray, IntArray
 from instances.synergy.placement import RESOURCES, SynergyPlacement, SynergyPlacementPlan
+from instances.synergy.swapping import ROUNDING, placed, walk
 
 __all__ = ["CHOICE", "WALKS", "improved"]
 
@@ -170,7 +170,8 @@ def _walked(instance: SynergyPlacement, cut: IntArray, rng: np.random.Generator)
     pieces = np.ceil(np.maximum(2 * demands[cut].max(axis=1), instance.demands[cut, 0])).astype(int).clip(min=2)
     size = np.concatenate([demands[whole], np.repeat(demands[cut] / pieces[:, None], pieces, axis=0)])
     program, session = _sharing(demands[cut], servers), Session(tolerance=PRECISE)
-    for home, now in walk(size, placed(size, servers, limit), servers, limit, rng):
+    start = placed(size, servers, limit)
+    for home, now in walk(size, start, servers, limit, rng, late=lambda: clock.left() <= 0):
         if now < CLOSE:
             alone = np.zeros((servers, len(RESOURCES)))
             np.add.at(alone, home[: len(whole)], demands[whole])

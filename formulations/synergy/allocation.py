@@ -20,9 +20,9 @@ import numpy as np
 import pyomo.environ as pyo
 
 from formulations.engine.linear import weighted_sum
-from formulations.engine.polishing import widened
 from formulations.engine.protocol import Formulation
 from formulations.engine.sets import RangeSet, Set
+from instances.base import widened
 from instances.schema import IntArray
 from instances.synergy.allocation import SynergyAllocation, SynergyAllocationPlan
 from instances.synergy.heterogeneous_allocation import HeterogeneousAllocation

@@ -52,13 +52,13 @@ from __future__ import annotations
 import numpy as np
 import pyomo.environ as pyo
 
-from formulations.engine.covers import WIDER
 from formulations.engine.highs import Session, SolverError
 from formulations.engine.linear import refuse_large, translate, weighted_sum
 from formulations.engine.polishing import PRECISE
 from formulations.engine.protocol import Formulation
 from formulations.engine.sets import RangeSet, Set
 from formulations.synergy.classes import equal_rows
+from instances.base import WIDER
 from instances.schema import BoolArray, FloatArray
 from instances.synergy.placement import RESOURCES, SynergyPlacement, SynergyPlacementPlan
 

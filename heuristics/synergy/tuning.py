@@ -12,18 +12,22 @@ the least.  Ties go to the lowest index.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import combinations, cycle, islice
+from itertools import chain, combinations, cycle, islice
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from heuristics.synergy.allocation import greedy_marginal
 from instances.schema import BoolArray, FloatArray, IntArray
-from instances.synergy.sensitivity import CPU, MEMORY, THROUGHPUT, undominated
+from instances.synergy.packing import first_stage, packings, repaired
+from instances.synergy.sensitivity import CPU, MEMORY, THROUGHPUT
 from instances.synergy.tuning import Tuning, TuningPlan
 
 __all__ = [
     "ROUNDING",
+    "STEPS",
     "balanced_tune",
     "drf",
     "greedy",
@@ -37,6 +41,8 @@ __all__ = [
 
 ROUNDING = 1e-12
 """The most that rounding may add to a demand, relative to a server's capacity."""
+STEPS = 200
+"""Moves and swaps of each walk of :func:`local_search`."""
 
 
 def proportional(instance: Tuning) -> TuningPlan:
@@ -262,34 +268,60 @@ def balanced_tune(instance: Tuning) -> TuningPlan:
 def local_search(instance: Tuning, *, budget: int = 200) -> TuningPlan:
     """Two jobs at a time take the best configurations together, or each other's places (ours).
 
-    The first plan is that of :func:`balanced_tune`.  Two whole jobs of a server take, of all pairs of configurations
-    for which its cores and memory suffice beside the other jobs, the one with the greatest throughput; two of as many
-    GPUs on different servers change places, and each takes the best configurations together with the jobs there, one
-    after the other; or, where jobs may be split, both have half of their GPUs on either server and take the best
-    configurations together.  What adds throughput is done, pair after pair, until nothing does or ``budget`` is used
-    up.  Jobs on several servers stay as they are.
+    It begins with two plans.  One is that of :func:`balanced_tune`.  The other is the first stage's, packed:
+    :func:`heuristics.synergy.allocation.greedy_marginal` chooses configurations, walks of moves and swaps pack them
+    (:mod:`instances.synergy.packing`), and where a server is overloaded still, jobs on it take less.  Then two whole
+    jobs of a server take, of all pairs of configurations for which its cores and memory suffice beside the other jobs,
+    the one with the greatest throughput; two of as many GPUs on different servers change places, and each takes the
+    best configurations together with the jobs there, one after the other; or, where jobs may be split, both have half
+    of their GPUs on either server and take the best configurations together.  What adds throughput is done, pair after
+    pair, until nothing does or ``budget`` is used up.  Jobs on several servers stay as they are.
 
     Guarantee: that of :func:`balanced_tune`, and never below it; none known relative to the optimum.
-    Complexity: that of :func:`balanced_tune`, and O(a**2) for each pair of jobs with a configurations.
+    Complexity: that of :func:`balanced_tune`, O(n s) for each step of a walk, and O(a**2) for each pair of jobs with a
+    configurations.
 
     Parameters
     ----------
     instance : Tuning
     budget : int
-        Pairs of jobs that are looked at.
+        Pairs of jobs that are looked at, half of them from either plan.
     """
-    plan = balanced_tune(instance)
+    balanced = balanced_tune(instance)
     if not instance.num_jobs:
-        return plan
+        return balanced
+    packed = sorted(_stage_packed(instance), key=instance.objective)[-1:]
+    plans = packed if packed and instance.violations(balanced) else [balanced, *packed]
+    return max((_exchanged(instance, plan, budget // len(plans)) for plan in plans), key=instance.objective)
+
+
+def _exchanged(instance: Tuning, plan: TuningPlan, budget: int) -> TuningPlan:
+    """Return the plan after what adds throughput among so many pairs of whole jobs."""
     search = _Exchanges(instance, plan)
+    home, whole = search.home.copy(), search.whole.copy()
     # Pairs on one server come first, as they are at the beginning.
-    pairs = sorted(combinations(search.whole, 2), key=lambda pair: search.home[pair[0]] != search.home[pair[1]])
+    on_each = [[job for job in whole if home[job] == server] for server in range(instance.num_servers)]
+    on_one = sorted(chain.from_iterable(combinations(jobs, 2) for jobs in on_each))
+    apart = ((one, other) for one, other in combinations(whole, 2) if home[one] != home[other])
     since = 0
-    for one, other in islice(cycle(pairs), max(0, budget)):
+    for one, other in islice(cycle(chain(on_one, apart)), max(0, budget)):
         since = 0 if search.improve(one, other) else since + 1
-        if since == len(pairs):
+        if since == math.comb(len(whole), 2):
             break
     return search.plan()
+
+
+def _stage_packed(instance: Tuning) -> Iterator[TuningPlan]:
+    """Yield plans of the first stage's configurations, packed."""
+    stage, kept = first_stage(instance)
+    chosen = zip(kept, greedy_marginal(stage).choices.tolist(), strict=True)
+    choices = np.array([int(rows[choice]) if choice >= 0 else -1 for rows, choice in chosen], np.int64)
+    if (choices < 0).any():
+        return
+    for gpus in packings(instance, choices, np.random.default_rng(0), steps=STEPS):
+        plan = repaired(instance, choices, gpus)
+        if plan is not None and not instance.violations(plan):
+            yield plan
 
 
 class _Exchanges:
@@ -312,8 +344,8 @@ class _Exchanges:
         capacity = np.array([instance.server_cpus, instance.server_memory])
         self._left = capacity - instance.used(plan.choices, plan.gpus)
         self._slack = ROUNDING * capacity
-        self._rows = [np.flatnonzero(rows) for rows in instance.usable_configs]
-        self._rows = [rows[undominated(table[rows])] for rows, table in zip(self._rows, instance.configs, strict=True)]
+        pairs = zip(instance.undominated, instance.usable_configs, strict=True)
+        self._rows = [rows[usable[rows]] for rows, usable in pairs]
         self._tables = [table[rows] for rows, table in zip(self._rows, instance.configs, strict=True)]
 
     def plan(self) -> TuningPlan:

@@ -11,10 +11,11 @@ import pytest
 import formulations
 from formulations.engine.options import Options
 from formulations.engine.solving import solve_one_model
-from formulations.methods import neighbourhoods, packing
+from formulations.methods import neighbourhoods
 from formulations.synergy.allocation import relaxation
 from heuristics.synergy.tuning import greedy, proportional, tune, tune_and_upgrade
 from instances import InstanceError, PlanError
+from instances.synergy.packing import first_stage, packings
 from instances.synergy.tuning import Tuning, TuningPlan, four_jobs, from_trace, generate
 
 from ..effort import rounds
@@ -89,7 +90,7 @@ def test_the_packed_first_stage_is_the_optimum_by_search() -> None:
             continue
         assert found.status == "optimal"
         assert found.objective == pytest.approx(float(best), rel=1e-5)
-        stage, kept = packing.first_stage(instance)
+        stage, kept = first_stage(instance)
         bound = solve_one_model(stage, Options()).bound
         assert bound >= float(best) * (1 - 1e-6)
         tighter += sum(map(len, kept)) < sum(int(usable.sum()) for usable in instance.usable_configs)
@@ -109,19 +110,19 @@ def test_no_plan_has_what_the_tighter_first_stage_leaves_out() -> None:
         gpu_demands=np.ones(16, np.int64),
         configs=(np.array(greedy_job), *(np.array(others) for _ in range(15))),
     )
-    assert packing.first_stage(instance)[1][0].tolist() == [0, 1]
+    assert first_stage(instance)[1][0].tolist() == [0, 1]
     assert solve_one_model(instance.stage_one(), Options()).bound == pytest.approx(24.0)
     found = formulations.solve(instance)
     assert found.objective == found.bound == 20.0
     # With a GPU free the seven others need not be beside it.
-    assert packing.first_stage(instance.restricted_to(range(15)))[1][0].tolist() == [0, 1, 2]
+    assert first_stage(instance.restricted_to(range(15)))[1][0].tolist() == [0, 1, 2]
 
 
 def test_jobs_that_lose_by_it_are_not_split() -> None:
     """A plan comes from whole jobs, then; it is feasible, and its bound holds."""
     instance = replace(generate(1, num_servers=8), split_penalty=0.5)
     choices = instance.proportional_choices
-    table = next(packing._packed(instance, choices, np.random.default_rng(0)))
+    table = next(packings(instance, choices, np.random.default_rng(0)))
     assert ((table > 0).sum(axis=1)[instance.penalised] == 1).all()
     assert instance.violations(TuningPlan(choices=choices, gpus=table)) == []
 

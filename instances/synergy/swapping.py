@@ -10,14 +10,13 @@ Glover, "Tabu search, part I" (1989).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from formulations.engine import clock
 from instances.schema import FloatArray, IntArray
 
-__all__ = ["ROUNDING", "overload", "placed", "walk"]
+__all__ = ["ROUNDING", "STEPS", "overload", "placed", "walk"]
 
 STEPS = (3000, 30)
 """Moves and swaps of a walk: at most the first, and the second for each thing."""
@@ -60,7 +59,14 @@ def placed(size: FloatArray, num_servers: int, limit: FloatArray) -> IntArray:
 
 
 def walk(
-    size: FloatArray, home: IntArray, num_servers: int, limit: FloatArray, rng: np.random.Generator
+    size: FloatArray,
+    home: IntArray,
+    num_servers: int,
+    limit: FloatArray,
+    rng: np.random.Generator,
+    *,
+    steps: int = STEPS[0],
+    late: Callable[[], bool] = lambda: False,
 ) -> Iterator[tuple[IntArray, float]]:
     """Yield homes and their overload wherever that is less than before, or than since it was counted anew.
 
@@ -71,10 +77,14 @@ def walk(
     num_servers : int
     limit : (r,) float
     rng : Generator
+    steps : int
+        Moves and swaps at most.
+    late : callable
+        Whether time is up, asked every now and then.
 
     Notes
     -----
-    The walk ends when it has come to no overload and is asked for more, after ``STEPS``, and when time is up.
+    The walk ends when it has come to no overload and is asked for more, after so many steps, and when time is up.
     """
     things, servers = len(size), np.arange(num_servers)
     # After the things nothing, once for each server: swapped for that, a thing just goes there.
@@ -84,8 +94,8 @@ def walk(
     over = overload(used, limit)
     stays = np.zeros(len(size), np.int64)
     best, low, since = np.inf, np.inf, 0
-    for step in range(min(STEPS[0], STEPS[1] * things)):
-        if step % 20 == 0 and clock.left() <= 0:
+    for step in range(min(steps, STEPS[1] * things)):
+        if step % 20 == 0 and late():
             return
         now = float(over.sum())
         best, since = min(best, now), since + 1
