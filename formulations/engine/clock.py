@@ -47,6 +47,11 @@ def left() -> float:
     return _end.get() - time.perf_counter()
 
 
+def is_up() -> bool:
+    """Whether there is no time left."""
+    return left() <= 0
+
+
 def check() -> None:
     """End what is under way if there is no time left.
 
@@ -54,7 +59,7 @@ def check() -> None:
     ------
     TimeIsUp
     """
-    if left() <= 0:
+    if is_up():
         raise TimeIsUp
 
 

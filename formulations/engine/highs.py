@@ -247,7 +247,7 @@ class Session:
         if settled is not None:
             self._last = None
             return settled
-        if clock.left() <= 0:
+        if clock.is_up():
             return out_of_time(program)
         self._scaling = scaling
         if start is not None and len(start) == program.num_cols:

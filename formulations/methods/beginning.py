@@ -50,8 +50,8 @@ BEGINNINGS: dict[str, Beginning] = {
     "elasticflow.placement": Beginning("priced_repack", "n", 16, 10_000),
     "gavel.finish_time_fairness": Beginning("interior_point", "n", 500, 4000),
     "gavel.round_assignment": Beginning("iterated_greedy", "n", 200, 3000),
-    "sia.goodput": Beginning("priced_types", "n", 200, 1000),
     "synergy.placement": Beginning("swap_fit", "n", 100, 1000),
+    "sia.goodput": Beginning("priced_types", "n", 200, 1000),
     "prism.placement": Beginning("local_search", "n", 4, 200),
     "eplb.placement": Beginning("local_search", "e", 4, 1000),
 }

@@ -76,7 +76,8 @@ def _closed(instance: FinishTimeFairness, options: Options, *, priced: bool) -> 
     began = time.perf_counter()
     plan = instance.isolated_share()
     attained, impossible = instance.isolated_value, impossible_alone(instance)
-    quick = plan_of_heuristic(instance)
+    # Without pairs programs are over a few jobs, and sooner solved than the heuristic ends.
+    quick = plan_of_heuristic(instance) if instance.num_pairs else plan
     if not isinstance(quick, Allocation) or instance.violations(quick):
         quick = plan
     # Programs begin where a heuristic is, and close the bracket by plans of their own, which are closer to its end.

@@ -123,7 +123,7 @@ def search(instance: Reclaim, options: Options) -> Solution:
                 best, value = _better(instance, best, value, _swapped(instance, grown, rng))
             next_swaps *= 4
         bound = min(max(parts[0][0], floor), value) if parts else value
-        if value - bound <= options.mip_gap * value or clock.left() <= 0:
+        if value - bound <= options.mip_gap * value or clock.is_up():
             break
         if spreads and relaxed.solved >= FIRST_SPREAD:
             spreads = False
@@ -134,7 +134,7 @@ def search(instance: Reclaim, options: Options) -> Solution:
                 floor = _whole(raised[-1])
                 gain = raised[-1] - raised[0]
                 slow = gain < SLOW * (value - raised[-1]) or raised[-1] + gain < bound
-                if slow or value - floor <= options.mip_gap * value or clock.left() <= 0:
+                if slow or value - floor <= options.mip_gap * value or clock.is_up():
                     break
             new, seconds = [], tight.seconds
             continue
@@ -142,7 +142,7 @@ def search(instance: Reclaim, options: Options) -> Solution:
         fixed = np.arange(instance.num_servers) == server
         new = [(bound, returned | fixed, allowed, basis), (bound, returned, allowed & ~fixed, basis)]
     status: Status = "optimal" if bound == value else "feasible"
-    why = "time limit, " if clock.left() <= 0 and bound < value else ""
+    why = "time limit, " if clock.is_up() and bound < value else ""
     return judged(
         instance,
         ReclaimPlan(servers=np.flatnonzero(best)),
@@ -436,7 +436,7 @@ def _swapped(instance: Reclaim, plan: BoolArray, rng: np.random.Generator) -> Bo
     spares = instance.hosts[touching == 1].sum(axis=0)
     stays = np.zeros(instance.num_servers, np.int64)
     best, value, least, since, step = returned.copy(), 0, 0, 0, 0
-    while since < STEPS * instance.num_servers and not (step % 100 == 0 and clock.left() <= 0):
+    while since < STEPS * instance.num_servers and not (step % 100 == 0 and clock.is_up()):
         step, since = step + 1, since + 1
         free = stays < step
         chance = rng.random(instance.num_servers)

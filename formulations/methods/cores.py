@@ -80,7 +80,7 @@ def search(
     for reach in (nearest, math.inf):
         value = instance.objective(found.plan)
         core = loss <= min(reach, sign * (value - relaxed) + margin)
-        if agree(value, relaxed) or not core.any() or clock.left() <= 0:
+        if agree(value, relaxed) or not core.any() or clock.is_up():
             break
         last = reach == math.inf
         with clock.within(clock.left() if last else clock.left() / 2):

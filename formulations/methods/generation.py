@@ -141,7 +141,7 @@ class ColumnGeneration:
             gain = self._gain(result.certificate.row_duals)
             bound = result.bound + self._potential(gain)
             closed = agree(result.bound, bound, size=self._size)
-            if closed or clock.left() <= 0:
+            if closed or clock.is_up():
                 result = replace(result, bound=bound, status="optimal" if closed else "feasible")
                 break
             gaining = np.flatnonzero(gain > 0)

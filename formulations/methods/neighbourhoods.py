@@ -41,7 +41,7 @@ def solve(instance: Tuning, options: Options) -> Solution:
         first = solve_one_model(instance, options)
     if first.status in ("optimal", "infeasible") or first.gap <= options.mip_gap:
         return first
-    if not isinstance(first.plan, TuningPlan) or clock.left() <= 0:
+    if not isinstance(first.plan, TuningPlan) or clock.is_up():
         return solve_one_model(instance, options)
     plan = _improved(instance, first.plan, first.bound, replace(options, verify=False, mip_gap=NEAR), seconds / 5)
     last = solve_one_model(instance, replace(options, start=plan))

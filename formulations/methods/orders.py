@@ -247,13 +247,13 @@ class _Solve:
                 run = self._try((key / key.mean()) ** -power * jobs.sizes)
                 for _ in range(AGAIN if power == 1 else 0):
                     work = jobs.prices(run.events)
-                    if clock.left() <= 0 or work is None:
+                    if clock.is_up() or work is None:
                         break
                     events = run.events
                     run = self._try(work)
                     if run.events == events:
                         break
-                if clock.left() <= 0:
+                if clock.is_up():
                     return
 
     def _move(self, steps: int, ends: float) -> None:
@@ -290,7 +290,7 @@ class _Solve:
     @property
     def done(self) -> bool:
         """Whether nothing is left to do, or no time for it."""
-        return self.gap <= self._options.mip_gap or clock.left() <= 0
+        return self.gap <= self._options.mip_gap or clock.is_up()
 
     def raise_bound(self, total: float, proof: Proof) -> None:
         """Keep a bound on the sum of completion times if it is better."""
@@ -368,7 +368,7 @@ def solve(instance: ElasticSharing, options: Options) -> Solution:
             # Should it be better than the bound, the verdict below says so.
             known.plan = again.plan
     plan, bound, proof = known.plan, known.bound, known.proof
-    message = "time limit" if known.gap > options.mip_gap and clock.left() <= 0 else ""
+    message = "time limit" if known.gap > options.mip_gap and clock.is_up() else ""
     tried = clock.left() == math.inf or _columns(instance) <= COLUMNS
     if known.gap > options.mip_gap and clock.left() > 0 and tried:
         by_order = completions.BY_ORDER

@@ -34,7 +34,7 @@ from formulations.methods.contents import CONTENTS, contents_of, solved
 from instances.base import agree
 from instances.schema import IntArray
 from instances.synergy.allocation import SynergyAllocationPlan
-from instances.synergy.packing import first_stage, packings, repaired
+from instances.synergy.packing import first_stage, own_choices, packings, repaired
 from instances.synergy.tuning import Tuning, TuningPlan
 
 __all__ = ["CHOICE", "PACKED"]
@@ -46,7 +46,7 @@ def solve(instance: Tuning, options: Options) -> Solution:
     stage, kept = first_stage(instance)
     with clock.within(clock.left() / 4):
         first = solve_one_model(stage, replace(options, start=None))
-    staged = [_translated(first.plan, kept)] if isinstance(first.plan, SynergyAllocationPlan) else []
+    staged = [own_choices(first.plan, kept)] if isinstance(first.plan, SynergyAllocationPlan) else []
     plan = options.start if isinstance(options.start, TuningPlan) and not instance.violations(options.start) else None
     free = instance.allow_split and not instance.split_penalty
     filled = None if free else contents_of(instance)
@@ -60,7 +60,7 @@ def solve(instance: Tuning, options: Options) -> Solution:
     if plan is not None and first.status != "infeasible":
         value = instance.objective(plan)
         met = agree(value, first.bound)
-        if met or abs(first.bound - value) <= options.mip_gap * abs(value) or clock.left() <= 0:
+        if met or abs(first.bound - value) <= options.mip_gap * abs(value) or clock.is_up():
             why = "a packing of the first stage's plan meets its bound" if met else first.message
             result = _result(met, first, first.solve_seconds, why)
             return _judged(instance, plan, result, first, began)
@@ -89,14 +89,11 @@ def _best_packed(
         if (chosen < 0).any():
             continue
         rng = np.random.default_rng(seed)
-        packed = (repaired(instance, chosen, gpus, late=_late) for gpus in packings(instance, chosen, rng, late=_late))
+        tables = packings(instance, chosen, rng, late=clock.is_up)
+        packed = (repaired(instance, chosen, gpus, late=clock.is_up) for gpus in tables)
         found = [one for one in packed if one is not None and not instance.violations(one)]
         plan = max([*found, *([] if plan is None else [plan])], key=instance.objective, default=None)
     return plan
-
-
-def _late() -> bool:
-    return clock.left() <= 0
 
 
 def _result(met: bool, first: Solution, seconds: float, message: str) -> Result:
@@ -114,12 +111,6 @@ def _judged(instance: Tuning, plan: TuningPlan, result: Result, first: Solution,
         solver_version=first.solver_version,
         method=PACKED.name,
     )
-
-
-def _translated(plan: SynergyAllocationPlan, kept: list[IntArray]) -> IntArray:
-    """Return the instance's own numbers of the configurations of a plan of the first stage."""
-    pairs = zip(kept, plan.choices.tolist(), strict=True)
-    return np.array([int(some[choice]) for some, choice in pairs], np.int64)
 
 
 PACKED = Method(

@@ -154,7 +154,7 @@ def _relaxation(entries: _Entries) -> tuple[float, FloatArray, float]:
         prices = np.maximum(result.certificate.row_duals, 0.0)
         slack = np.where(there, 0.0, entries.slack(prices[:jobs], prices[jobs:]))
         wanted = np.flatnonzero(slack < -PRICED * float(entries.priorities.max()))
-        if not len(wanted) or clock.left() <= 0:
+        if not len(wanted) or clock.is_up():
             break
         most = wanted[np.argsort(slack[wanted], kind="stable")[: FIRST * jobs // 2]]
         there[most] = True

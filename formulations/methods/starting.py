@@ -431,7 +431,7 @@ class _Solve:
     @property
     def done(self) -> bool:
         """Whether nothing is left to do, or no time for it."""
-        return self.gap <= self._options.mip_gap or clock.left() <= 0
+        return self.gap <= self._options.mip_gap or clock.is_up()
 
     @property
     def gap(self) -> float:
@@ -497,7 +497,7 @@ def solve(instance: BaseAllocation, options: Options) -> Solution:
         limit = math.inf if options.verify else max(SECOND_LOOK[0], SECOND_LOOK[1] * seconds)
         if plain(known.jobs, known.value * instance.num_jobs * (1 - ROUNDING), min(limit, clock.left())):
             known.proof = "two runs"
-    plan, bound, proof, message = known.plan, known.bound, known.proof, "time limit" if clock.left() <= 0 else ""
+    plan, bound, proof, message = known.plan, known.bound, known.proof, "time limit" if clock.is_up() else ""
     if known.gap > options.mip_gap and clock.left() > 0:
         last = solve_one_model(instance, replace(options, start=plan))
         if last.bound > bound:

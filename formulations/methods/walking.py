@@ -58,7 +58,7 @@ def solve(instance: SynergyPlacement, options: Options) -> Solution:
     options = replace(options, start=plan)
     with clock.within(min(FIRST_SECONDS, clock.left() / 4)):
         first = solve_one_model(instance, options)
-    if first.status in ("optimal", "infeasible") or first.gap <= options.mip_gap or clock.left() <= 0:
+    if first.status in ("optimal", "infeasible") or first.gap <= options.mip_gap or clock.is_up():
         return first
     known = first.plan if isinstance(first.plan, SynergyPlacementPlan) else None
     with clock.within(clock.left() / 2):
@@ -171,7 +171,7 @@ def _walked(instance: SynergyPlacement, cut: IntArray, rng: np.random.Generator)
     size = np.concatenate([demands[whole], np.repeat(demands[cut] / pieces[:, None], pieces, axis=0)])
     program, session = _sharing(demands[cut], servers), Session(tolerance=PRECISE)
     start = placed(size, servers, limit)
-    for home, now in walk(size, start, servers, limit, rng, late=lambda: clock.left() <= 0):
+    for home, now in walk(size, start, servers, limit, rng, late=clock.is_up):
         if now < CLOSE:
             alone = np.zeros((servers, len(RESOURCES)))
             np.add.at(alone, home[: len(whole)], demands[whole])

@@ -259,7 +259,7 @@ class _Search:
             factor = max(1.0, self.value) if self.measure == "ratio" else 1.0
             part.del_component("excess")
             part.excess = pyo.Objective(expr=greater - factor * lesser, sense=pyo.maximize)
-            if clock.left() <= 0:
+            if clock.is_up():
                 break
             solution = solve(part, verify=self.verify)
             self.proofs.append(solution.proof)

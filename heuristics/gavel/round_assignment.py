@@ -141,9 +141,6 @@ def _least(keys: FloatArray, count: int) -> IntArray:
 class _Entries(Entries):
     """The entries that may run and fit, with what rounds of :func:`iterated_greedy` need."""
 
-    def __init__(self, instance: RoundAssignment) -> None:
-        super().__init__(instance, instance.eligible & instance.fits)
-
     def value(self, chosen: list[int]) -> float:
         return float(self.priorities[chosen].sum())
 

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, combinations, cycle, islice
+from itertools import chain, combinations, cycle, groupby, islice
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from heuristics.synergy.allocation import greedy_marginal
 from instances.schema import BoolArray, FloatArray, IntArray
-from instances.synergy.packing import first_stage, packings, repaired
+from instances.synergy.packing import first_stage, own_choices, packings, repaired
 from instances.synergy.sensitivity import CPU, MEMORY, THROUGHPUT
 from instances.synergy.tuning import Tuning, TuningPlan
 
@@ -300,8 +300,8 @@ def _exchanged(instance: Tuning, plan: TuningPlan, budget: int) -> TuningPlan:
     search = _Exchanges(instance, plan)
     home, whole = search.home.copy(), search.whole.copy()
     # Pairs on one server come first, as they are at the beginning.
-    on_each = [[job for job in whole if home[job] == server] for server in range(instance.num_servers)]
-    on_one = sorted(chain.from_iterable(combinations(jobs, 2) for jobs in on_each))
+    on_each = groupby(sorted(whole, key=lambda job: home[job]), key=lambda job: home[job])
+    on_one = sorted(chain.from_iterable(combinations(jobs, 2) for _, jobs in on_each))
     apart = ((one, other) for one, other in combinations(whole, 2) if home[one] != home[other])
     since = 0
     for one, other in islice(cycle(chain(on_one, apart)), max(0, budget)):
@@ -314,8 +314,7 @@ def _exchanged(instance: Tuning, plan: TuningPlan, budget: int) -> TuningPlan:
 def _stage_packed(instance: Tuning) -> Iterator[TuningPlan]:
     """Yield plans of the first stage's configurations, packed."""
     stage, kept = first_stage(instance)
-    chosen = zip(kept, greedy_marginal(stage).choices.tolist(), strict=True)
-    choices = np.array([int(rows[choice]) if choice >= 0 else -1 for rows, choice in chosen], np.int64)
+    choices = own_choices(greedy_marginal(stage), kept)
     if (choices < 0).any():
         return
     for gpus in packings(instance, choices, np.random.default_rng(0), steps=STEPS):

@@ -142,11 +142,6 @@ class RoundAssignment(Instance[RoundAssignmentPlan]):
         urgent: BoolArray = self.eligible & self.fits & (self.priorities > 0)
         return urgent
 
-    @cached_property
-    def entries(self) -> Entries:
-        """The entries that may run and fit."""
-        return Entries(self, self.eligible & self.fits)
-
     def filled(self, plan: RoundAssignmentPlan | None = None, *, urgent: bool = True) -> RoundAssignmentPlan:
         """Return a plan, by default that which runs nothing, with what Algorithm 1 takes of the workers that it leaves.
 
@@ -163,7 +158,7 @@ class RoundAssignment(Instance[RoundAssignmentPlan]):
         ----------
         Gavel (OSDI'20), section 5, Algorithm 1: it takes combinations while workers are left.
         """
-        entries = self.entries
+        entries = Entries(self)
         some = np.arange(len(entries.priorities)) if urgent else np.flatnonzero(entries.priorities == 0)
         kept = [] if plan is None else np.flatnonzero(plan.chosen[entries.rows, entries.kinds]).tolist()
         return entries.plan(entries.greedy(some, -entries.priorities[some], kept))
@@ -211,8 +206,8 @@ class Entries:
     Parameters
     ----------
     instance : RoundAssignment
-    among : (n+q, k) bool
-        Which entries.
+    among : (n+q, k) bool, optional
+        Which entries; by default those that may run and fit.
 
     Attributes
     ----------
@@ -225,9 +220,9 @@ class Entries:
         What the row holds, and of which pool.
     """
 
-    def __init__(self, instance: RoundAssignment, among: BoolArray) -> None:
+    def __init__(self, instance: RoundAssignment, among: BoolArray | None = None) -> None:
         self.instance = instance
-        self.rows, self.kinds = np.nonzero(among)
+        self.rows, self.kinds = np.nonzero(instance.eligible & instance.fits if among is None else among)
         self.priorities = instance.priorities[self.rows, self.kinds]
         self.first, self.second = instance.row_jobs[self.rows].T
         self.workers, self.pools = instance.row_scale_factors[self.rows], instance.pools[self.kinds]
@@ -249,11 +244,10 @@ class Entries:
         kept : sequence of int
             Entries of a plan that breaks no rule.
         """
-        kept = list(kept)
-        running, left = np.zeros(self.instance.num_jobs, bool), self.instance.num_workers.copy()
         chosen = list(kept)
-        running[self.first[kept]] = running[self.second[kept]] = True
-        np.subtract.at(left, self.pools[kept], self.workers[kept])
+        running, left = np.zeros(self.instance.num_jobs, bool), self.instance.num_workers.copy()
+        running[self.first[chosen]] = running[self.second[chosen]] = True
+        np.subtract.at(left, self.pools[chosen], self.workers[chosen])
         length = 1000
         while left.any():
             # What is out of the question by now is so for good, and need not be sorted.

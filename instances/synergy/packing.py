@@ -15,12 +15,12 @@ import numpy as np
 
 from instances.base import widened
 from instances.schema import FloatArray, IntArray
-from instances.synergy.allocation import SynergyAllocation
+from instances.synergy.allocation import SynergyAllocation, SynergyAllocationPlan
 from instances.synergy.sensitivity import THROUGHPUT
 from instances.synergy.swapping import STEPS, placed, walk
 from instances.synergy.tuning import Tuning, TuningPlan
 
-__all__ = ["first_stage", "packings", "repaired"]
+__all__ = ["first_stage", "own_choices", "packings", "repaired"]
 
 TINY = 1e-12
 """Part of a server by which sums may exceed it without being overload."""
@@ -50,6 +50,12 @@ def first_stage(instance: Tuning) -> tuple[SynergyAllocation, list[IntArray]]:
         kept = usable
     configs = tuple(table[some] for table, some in zip(instance.configs, kept, strict=True))
     return replace(stage, configs=configs), kept
+
+
+def own_choices(plan: SynergyAllocationPlan, kept: list[IntArray]) -> IntArray:
+    """(n,) int: the instance's own numbers of the configurations of a plan of the first stage; -1 where it has none."""
+    chosen = zip(kept, plan.choices.tolist(), strict=True)
+    return np.array([int(rows[choice]) if choice >= 0 else -1 for rows, choice in chosen], np.int64)
 
 
 def packings(

@@ -251,11 +251,13 @@ def test_without_time_for_programs_many_jobs_have_what_the_heuristic_gives_them(
 
 def test_what_closes_the_bracket_proves_the_optimum_whatever_became_of_the_last_program(monkeypatch):
     """Each of two jobs runs on a type of its own, where it needs half of its time in isolation: no plan has less."""
-    instance = FinishTimeFairness(throughputs=np.eye(2), num_workers=[1, 1], steps=[100.0, 100.0])
+    # The pair makes no steps; without one no heuristic is asked.
+    pair = {"pairs": [[0, 1]], "pair_throughputs": np.zeros((1, 2, 2))}
+    instance = FinishTimeFairness(throughputs=np.eye(2), num_workers=[1, 1], steps=[100.0, 100.0], **pair)
     late = Result("unknown", None, -math.inf, None, 0.0, "no time is left")
     monkeypatch.setattr(bracket._Programs, "at", lambda *_: (late, None))
     cut = formulations.solve(instance)
     assert (cut.status, cut.objective, cut.proof, cut.bound) == ("feasible", 1.0, "argument", 0.5)
-    monkeypatch.setattr(bracket, "plan_of_heuristic", lambda _: Allocation(time_fractions=np.eye(2)))
+    monkeypatch.setattr(bracket, "plan_of_heuristic", lambda _: Allocation(time_fractions=np.eye(3, 2)))
     cut = formulations.solve(instance)
     assert (cut.status, cut.objective, cut.proof, cut.bound) == ("optimal", 0.5, "argument", 0.5)

@@ -216,7 +216,7 @@ class _Search:
         return replace(prices, g=min(prices.g, self._greatest))
 
     def _check(self) -> None:
-        if self._programs >= ROUNDS or clock.left() <= 0:
+        if self._programs >= ROUNDS or clock.is_up():
             raise GaveUp(f"{self._programs} programs over some jobs have not led to the optimum")
 
     def _finish(self, standing: _Standing) -> _Optimum:
